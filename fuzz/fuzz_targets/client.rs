@@ -9,7 +9,7 @@ use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
 use underpass_fuzz::{Peer, Step, call};
 use underpass_os::Socket;
-use underpass_rpc::fuzz::ClientDoor;
+use underpass_rpc::fuzz::FuzzClient;
 
 /// What the client does.
 #[derive(Debug, Arbitrary)]
@@ -28,7 +28,7 @@ enum Own {
     Retire,
 }
 
-fn does(client: &ClientDoor, own: &Own) {
+fn does(client: &FuzzClient, own: &Own) {
     let line = client.line();
     match *own {
         Own::Call { procedure, urgent, len } => {
@@ -69,7 +69,7 @@ fn does(client: &ClientDoor, own: &Own) {
 fuzz_target!(|steps: Vec<Step<Own>>| {
     let (channel, region) = Channel::create(Fence::Full, STACK).expect("a channel");
     let (ours, theirs) = Socket::pair().expect("a socket");
-    let client = ClientDoor::new(region.as_fd(), theirs).expect("a channel");
+    let client = FuzzClient::new(region.as_fd(), theirs).expect("a channel");
     let peer = Peer::server(region, channel, ours);
     for step in steps {
         match step {

@@ -34,7 +34,7 @@ enum Step {
 #[derive(Debug, Arbitrary)]
 struct Input {
     steps: Vec<Step>,
-    /// What lies in an A-stack and in a file, of which the length is an allegation.
+    /// What lies in an A-stack and in a file, of which the length is untrusted.
     bytes: Vec<u8>,
     announced: u64,
     portions: Vec<u16>,

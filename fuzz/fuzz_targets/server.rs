@@ -11,7 +11,7 @@ use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
 use underpass_fuzz::{Nothing, Peer, Step, Target};
 use underpass_os::Socket;
-use underpass_rpc::fuzz::ServerDoor;
+use underpass_rpc::fuzz::FuzzServer;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(|| Nothing.serve());
 
@@ -30,7 +30,7 @@ enum Own {
     Retire,
 }
 
-fn does(server: &ServerDoor, own: &Own) {
+fn does(server: &FuzzServer, own: &Own) {
     let line = server.line();
     match *own {
         Own::Serve(calls) => {
@@ -76,7 +76,7 @@ fn does(server: &ServerDoor, own: &Own) {
 }
 
 fuzz_target!(|steps: Vec<Step<Own>>| {
-    let (server, region, socket) = ServerDoor::new(&SERVICE).expect("a channel");
+    let (server, region, socket) = FuzzServer::new(&SERVICE).expect("a channel");
     let channel = Channel::adopt(region.as_fd(), Fence::Full, STACK).expect("a region");
     let peer = Peer::client(region, channel, Socket::adopt(socket).expect("a socket"));
     for step in steps {

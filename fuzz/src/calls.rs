@@ -3,14 +3,14 @@
 use crate::interface::{Fields, Shape, Tree};
 use serde_json::Value;
 use underpass::CallError;
-use underpass_rpc::fuzz::ClientDoor;
+use underpass_rpc::fuzz::FuzzClient;
 use underpass_wire::Serde;
 
 /// Calls a procedure of the interface, and waits for no moment.
 ///
 /// # Errors
 /// As every call.
-pub fn call(client: &ClientDoor, procedure: u8, urgent: bool, len: u16) -> Result<(), CallError> {
+pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Result<(), CallError> {
     // One in eight lies out of band.
     let bytes = vec![7; usize::from(len) * usize::from(len % 8 == 7) * 2 + usize::from(len % 4096)];
     let fields = || Fields {
@@ -37,4 +37,3 @@ pub fn call(client: &ClientDoor, procedure: u8, urgent: bool, len: u16) -> Resul
         _ => client.call::<_, To<()>>(7, &("no",), urgent),
     }
 }
-

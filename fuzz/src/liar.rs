@@ -7,11 +7,11 @@ use std::os::fd::AsFd;
 use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
 use underpass_os::Socket;
-use underpass_rpc::fuzz::BindingDoor;
+use underpass_rpc::fuzz::FuzzBinding;
 
 /// One binding, with all of its channels.
 pub struct Liar {
-    client: BindingDoor,
+    client: FuzzBinding,
     socket: Socket,
     /// Its ends of the channels.
     ends: Vec<Peer>,
@@ -25,7 +25,7 @@ impl Liar {
         // Silence is a server that has ended.
         let welcome = greeting.of_server()?;
         socket.send(&welcome, &[region.as_fd()]).ok()?;
-        let client = BindingDoor::import(theirs, TargetClient::descriptor()).ok()?;
+        let client = FuzzBinding::import(theirs, TargetClient::descriptor()).ok()?;
         let mut liar = Self { client, socket, ends: Vec::new() };
         liar.has(channel, region, 0);
         Some(liar)
@@ -38,7 +38,7 @@ impl Liar {
     }
 
     /// Its client.
-    pub fn client(&self) -> &BindingDoor {
+    pub fn client(&self) -> &FuzzBinding {
         &self.client
     }
 

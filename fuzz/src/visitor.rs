@@ -12,7 +12,7 @@ use underpass_wire::to_bytes;
 /// How both messages of the handshake begin: a magic number, the version and the size of a region.
 const HEAD: (u32, u32, u64) = (0x5552_5043, VERSION, REGION as u64);
 /// How a domain runs: without barriers, on any CPU, on processors of its own.
-const MANNER: (bool, Option<u32>, bool) = (false, None, false);
+const CAPABILITIES: (bool, Option<u32>, bool) = (false, None, false);
 /// The kind of a server's answer that brings a region.
 const WELCOME: u8 = 0;
 /// What a client says over its socket if it wants another channel, or a ticket.
@@ -53,12 +53,12 @@ impl Greeting {
     /// As a client says it.
     pub fn of_client(&self) -> Option<Vec<u8>> {
         let clock = (clock::ahead_ns(), clock::now_ns());
-        self.bytes(to_bytes(&(HEAD, TargetClient::descriptor().hash, MANNER, clock)))
+        self.bytes(to_bytes(&(HEAD, TargetClient::descriptor().hash, CAPABILITIES, clock)))
     }
 
     /// As a server says it.
     pub fn of_server(&self) -> Option<Vec<u8>> {
-        self.bytes(to_bytes(&(HEAD, WELCOME, MANNER, None::<u128>)))
+        self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, None::<u128>)))
     }
 
     fn bytes(&self, honest: Vec<u8>) -> Option<Vec<u8>> {

@@ -272,7 +272,7 @@ fn executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers() {
     works.server.kill();
     let late = client.with_deadline(Duration::from_millis(300)).note(0);
     assert_eq!(late, Err(CallError::Deadline(Outcome::NotStarted)));
-    // An alarm holds the task, too, so it is not gone if its executor forgets it.
+    // A timer holds the task, too, so it is not gone if its executor forgets it.
     for does in [Does::Polls, Does::Abandons, Does::Drops] {
         abandon_a_task(&client, does);
     }

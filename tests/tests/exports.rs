@@ -48,13 +48,13 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
 
     let named = missing(&name, &[("UNDERPASS_DIR", &directory), ("XDG_RUNTIME_DIR", &session)]);
     let path = directory.join(&name);
-    assert!(named.starts_with(&format!("Error: nobody exports {}: ", path.display())), "{named}");
+    assert!(named.starts_with(&format!("Error: no server exports {}: ", path.display())), "{named}");
     assert!(named.contains(&format!("in {} and nowhere else", directory.display())), "{named}");
     assert!(named.contains("$UNDERPASS_DIR names it") && named.contains("import_within"), "{named}");
     assert!(named.contains("a server of another user, or with another $UNDERPASS_DIR"), "{named}");
 
     let of_session = missing(&name, &[("XDG_RUNTIME_DIR", &session)]);
-    assert!(of_session.contains(&format!("nobody exports {}: ", path.display())), "{of_session}");
+    assert!(of_session.contains(&format!("no server exports {}: ", path.display())), "{of_session}");
     assert!(of_session.contains("it is in $XDG_RUNTIME_DIR, as $UNDERPASS_DIR is not set"), "{of_session}");
 
     let (user, of_user) = match underpass_os::process::user() {
@@ -69,7 +69,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
     let elsewhere = Room::directory();
     let found = missing(&name, &[("UNDERPASS_DIR", elsewhere), ("XDG_RUNTIME_DIR", &session)]);
     let remedy = format!(
-        "{} is exported: if that is the one, set UNDERPASS_DIR={}",
+        "{} exists: if that is the server, set UNDERPASS_DIR={}",
         path.display(),
         directory.display()
     );

@@ -173,20 +173,20 @@ impl Table {
         })
     }
 
-    /// Puts a copy of `file` into an [`Envelope`] for the process. Its closing stays with this
-    /// thread for as long as it keeps the copy of the envelope that comes back.
+    /// Puts a copy of `file` into an [`TransitSocket`] for the process. Its closing stays with this
+    /// thread for as long as it keeps the copy of the transit socket that comes back.
     ///
     /// # Errors
     /// Too many open files; too many files under way.
     pub fn seal(&self, file: &ForeignFile) -> io::Result<ForeignFile> {
-        let (envelope, into) = plain_pair()?;
+        let (transit_socket, into) = plain_pair()?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let files = [file.fd.as_fd()];
         let pushed = control.push(SendAncillaryMessage::ScmRights(&files));
         debug_assert!(pushed, "there is room for one");
         sendmsg(&into, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
-        Ok(ForeignFile::new(envelope))
+        Ok(ForeignFile::new(transit_socket))
     }
 }
 
@@ -285,11 +285,11 @@ impl Closer {
 }
 
 /// A file in the queue of a connection that this process has made, of which nobody has taken it
-/// yet. To close the envelope waits for nothing while its kernel thread has a copy.
+/// yet. To close the transit socket waits for nothing while its kernel thread has a copy.
 #[derive(Debug)]
-pub struct Envelope(OwnedFd);
+pub struct TransitSocket(OwnedFd);
 
-impl Envelope {
+impl TransitSocket {
     /// One that came from [`Table::give`], sealed by [`Table::seal`].
     pub fn new(file: OwnedFd) -> Self {
         Self(file)
@@ -298,7 +298,7 @@ impl Envelope {
     /// Takes the file out. From then on the caller's system calls may wait for its maker.
     ///
     /// # Errors
-    /// Too many open files: then the file is in the envelope still.
+    /// Too many open files: then the file is in the transit socket still.
     pub fn open(&self) -> io::Result<OwnedFd> {
         // The kernel closes what this process has no room for. Of a message that is only looked at
         // that is not the last copy, so nobody waits.
@@ -415,20 +415,20 @@ mod tests {
             assert_eq!((&arrived.bytes[..], arrived.cut, arrived.lost_files), (&b"with"[..], true, false));
             let file = arrived.files.into_iter().next().unwrap();
             assert!(!file.is_memory() && file.copies_close_at_once() && !file.may_keep_others());
-            let envelope = table.seal(&file).unwrap();
+            let transit_socket = table.seal(&file).unwrap();
             Closer::start(&table, Arc::default()).unwrap().close(file, ());
-            table.give(&[table.reach(&envelope)]).unwrap();
+            table.give(&[table.reach(&transit_socket)]).unwrap();
             taken.recv().unwrap();
         });
         ours.send(&[0], &[from.as_fd()]).unwrap();
-        let envelope = loop {
+        let transit_socket = loop {
             match ours.receive(&mut [0; 1]) {
-                Ok(mut received) => break Envelope::new(received.files.remove(0)),
+                Ok(mut received) => break TransitSocket::new(received.files.remove(0)),
                 Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
             }
             std::thread::yield_now();
         };
-        let file = envelope.open().unwrap();
+        let file = transit_socket.open().unwrap();
         rustix::io::write(&file, b"x").unwrap();
         drop(file);
         given.send(()).unwrap();
@@ -440,21 +440,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_finds_no_room_stays_in_its_envelope() {
+    fn a_file_that_finds_no_room_stays_in_its_transit_socket() {
         let (reader, writer) = pipe().unwrap();
-        let (ours, envelope) = plain_pair().unwrap();
+        let (ours, transit_socket) = plain_pair().unwrap();
         Socket::adopt(ours).unwrap().send(&[0], &[writer.as_fd()]).unwrap();
         drop(writer);
-        let envelope = Envelope::new(envelope);
+        let transit_socket = TransitSocket::new(transit_socket);
         // As the kernel does it that finds no room.
-        drop(receive(envelope.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK).unwrap());
-        let file = envelope.open().unwrap();
+        drop(receive(transit_socket.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK).unwrap());
+        let file = transit_socket.open().unwrap();
         rustix::io::write(&file, b"x").unwrap();
-        assert!(envelope.open().is_err(), "it is empty");
+        assert!(transit_socket.open().is_err(), "it is empty");
         drop(file);
         let (mut reader, mut read) = (reader, Vec::new());
         reader.read_to_end(&mut read).unwrap();
-        assert_eq!(read, b"x", "neither the envelope nor anybody else has a copy");
+        assert_eq!(read, b"x", "neither the transit_socket nor anybody else has a copy");
     }
 
     #[test]

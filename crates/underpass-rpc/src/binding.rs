@@ -1,13 +1,14 @@
-//! Bindings: how they come to be, what they are limited to, and how they end.
+//! Bindings: how they are made, what limits them, and how they end.
 //!
-//! [`export`] and [`import`] are the two ways in, and [`handshake`] is what they say to each other.
-//! [`object`] is the binding as its server sees it, [`family`] what its channels share, [`record`]
-//! what the server's code attaches to it, [`limits`] what a user may have. [`resilient`] imports
-//! again when a server has ended. [`running`] and [`replaced`] are the end of an export.
+//! [`export`] and [`import`] are the two ways in, and [`handshake`] has the messages that they
+//! exchange. [`object`] is the binding as its server sees it. [`family`] is what the binding's
+//! channels share, and [`record`] is what the server's code attaches to the binding. [`limits`]
+//! says what one user may have. [`resilient`] imports again when a server has ended. [`running`]
+//! and [`replaced`] are the end of an export.
 
-pub(crate) mod changes;
-pub(crate) mod clocks;
-pub(crate) mod elsewhere;
+pub(crate) mod budget;
+pub(crate) mod clock_offset;
+pub(crate) mod exit_events;
 pub(crate) mod export;
 pub(crate) mod family;
 pub(crate) mod forked;
@@ -16,13 +17,13 @@ pub(crate) mod handshake;
 pub(crate) mod hang_up;
 pub(crate) mod import;
 pub(crate) mod limits;
+pub(crate) mod local_exports;
 pub(crate) mod name;
+pub(crate) mod not_exported;
 pub(crate) mod object;
 pub(crate) mod peer;
 pub(crate) mod record;
-pub(crate) mod registry;
 pub(crate) mod replaced;
 pub(crate) mod resilient;
-pub(crate) mod room;
 pub(crate) mod running;
 pub(crate) mod service;

@@ -1,15 +1,15 @@
-//! What happens beside calls: the clerk, and the sockets that it watches.
+//! What happens outside of calls: the clerk, and the sockets that it watches.
 //!
-//! [`clerk`] is the kernel thread that answers importers and hears what comes over sockets.
-//! [`control_socket`] is the socket of one binding, [`mailbox`] a channel's way to it, and
-//! [`messages`] what is said there. [`deathwatch`] finds the death of a peer that its socket hides.
-//! [`alarm`] does what is to be done at a time.
+//! [`clerk`] is the kernel thread that answers importers and reads the sockets. [`control_socket`]
+//! is the socket of one binding, [`mailbox`] is how a channel uses that socket, and [`messages`]
+//! has the messages that travel over it. [`peer_death`] detects the death of a peer whose socket
+//! stays open. [`timer`] runs closures at a given time.
 
-pub(crate) mod alarm;
 pub(crate) mod clerk;
 pub(crate) mod connection;
 pub(crate) mod control_socket;
-pub(crate) mod deathwatch;
 pub(crate) mod mailbox;
 pub(crate) mod messages;
-pub(crate) mod news;
+pub(crate) mod peer_death;
+pub(crate) mod socket_events;
+pub(crate) mod timer;

@@ -1,4 +1,4 @@
-//! What was done, counted without a shared counter on the path of a call.
+//! Counters of what was done, without a shared counter on the path of a call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use underpass_processor::{lines, metrics};
@@ -11,30 +11,32 @@ pub struct Counters {
     pub calls: u64,
     /// Calls of other domains served.
     pub served: u64,
-    /// Of the calls made and served, those over channels beside the first of their binding.
+    /// Of the calls made and served: those over channels beside the first of their binding.
     pub calls_beside: u64,
-    /// Channels beside the first of their binding, which the client asks for where several of its
-    /// activations contend for one. Those of this domain's exports too.
+    /// Channels beside the first of their binding. The client asks for one if several of its
+    /// activations contend for a channel. For a domain, those of its exports count too.
     pub channels_beside: u64,
-    /// System calls made on the way of calls: sleeps, wake-ups, barriers, files passed.
+    /// System calls made for calls: sleeps, wake-ups, barriers, files passed.
     pub kernel_entries: u64,
-    /// Wake-ups sent to peers, for donations too where their listeners slept, and to own
-    /// processors.
+    /// Wake-ups sent to peers and to this domain's own processors. Includes those sent for
+    /// donations to listeners that slept.
     pub wakeups_sent: u64,
-    /// Messages that needed no wake-up, because the peer was looking.
+    /// Messages that needed no wake-up, because the peer was polling.
     pub wakeups_avoided: u64,
-    /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
+    /// Times that a processor of this domain went to sleep. For a binding: times that a caller went
+    /// to sleep.
     pub sleeps: u64,
-    /// Spins that ended because something came: more than a batch of polls (some 2 µs), and less
-    /// than a wake-up costs. For a binding: those that its own message ended.
+    /// Spins that ended because a message came: they took more than a batch of polls (about 2 µs)
+    /// and less than a wake-up costs. For a binding: those that its own message ended.
     pub spins_paid: u64,
-    /// Spins that ended in a sleep. For a binding: those of callers, who waited for it alone.
+    /// Spins that ended in a sleep. For a binding: those of callers that waited for this binding
+    /// alone.
     pub spins_in_vain: u64,
-    /// Bindings that nobody looked at any more, made active by a call. For the domain alone.
+    /// Dormant bindings that a call made active again. Counted for the domain alone.
     pub revivals: u64,
-    /// Processors given to servers that had none.
+    /// Processors donated to servers that had none.
     pub donations_given: u64,
-    /// Processors that clients gave.
+    /// Processors that clients donated to this domain.
     pub donations_taken: u64,
     /// Of these, returned.
     pub donations_returned: u64,
@@ -55,7 +57,7 @@ impl Counters {
         self.with(other, u64::wrapping_add)
     }
 
-    /// The same, of one channel: of a further one of its binding, or of the first.
+    /// Adds the counters that tell a further channel of a binding from its first.
     pub(crate) fn of_channel(self, further: bool) -> Self {
         match further {
             true => Self { calls_beside: self.calls + self.served, channels_beside: 1, ..self },
@@ -85,8 +87,8 @@ impl Counters {
     }
 }
 
-/// What one slot has carried. Written by whoever has the slot at the moment, and so without a
-/// locked instruction.
+/// What one slot has carried. Only the slot's present owner writes it, so it needs no atomic
+/// read-modify-write instruction.
 #[derive(Debug, Default)]
 pub(crate) struct SlotCount {
     calls: AtomicU64,
@@ -97,12 +99,13 @@ pub(crate) struct SlotCount {
 impl SlotCount {
     #[inline]
     pub(crate) fn out(&self, bytes: u64) {
-        // Relaxed load and store, here and below: the slot has one owner; readers want statistics.
+        // Relaxed load and store, here and below: the slot has one owner, and readers want
+        // statistics.
         self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.bytes_out.store(self.bytes_out.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
     }
 
-    /// How many messages it has sent.
+    /// How many messages the slot has sent.
     pub(crate) fn sent(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -112,22 +115,22 @@ impl SlotCount {
         self.bytes_in.store(self.bytes_in.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
     }
 
-    /// Adds it to `sum`; messages sent count as `calls`.
+    /// Adds this slot to `sum`. Messages sent count as `calls`.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
-        // Wrapping: a hostile peer's lengths are counted too.
+        // Wrapping, because the lengths of a hostile peer are counted too.
         sum.calls = sum.calls.wrapping_add(self.calls.load(Ordering::Relaxed));
         sum.bytes_out = sum.bytes_out.wrapping_add(self.bytes_out.load(Ordering::Relaxed));
         sum.bytes_in = sum.bytes_in.wrapping_add(self.bytes_in.load(Ordering::Relaxed));
     }
 }
 
-/// What an end of a channel did in the kernel.
+/// The system calls that an end of a channel made, and its donations and spins.
 #[derive(Debug, Default)]
 pub(crate) struct KernelCount {
     wakeups: AtomicU64,
     sleeps: AtomicU64,
     given: AtomicU64,
-    /// Of those, the ones whose owner slept.
+    /// Of `given`: those whose owner slept.
     slept_for: AtomicU64,
     taken: AtomicU64,
     returned: AtomicU64,
@@ -142,14 +145,14 @@ impl KernelCount {
         metrics().woke();
     }
 
-    /// A processor was given to the peer, whose listener had to be woken or not, and its owner
-    /// sleeps.
+    /// A processor was donated to the peer, and its owner sleeps. `woken` says whether the peer's
+    /// listener had to be woken.
     pub(crate) fn donated(&self, woken: bool) {
         self.slept_for.fetch_add(1, Ordering::Relaxed);
         self.gave_way(woken);
     }
 
-    /// As [`donated`](Self::donated), but its owner gives way.
+    /// The same as [`donated`](Self::donated), but the owner yields instead of sleeping.
     pub(crate) fn gave_way(&self, woken: bool) {
         self.given.fetch_add(1, Ordering::Relaxed);
         metrics().donated();
@@ -158,22 +161,22 @@ impl KernelCount {
         }
     }
 
-    /// The peer gave a processor; the domain's metrics have it already.
+    /// The peer donated a processor. The domain's metrics have counted it already.
     pub(crate) fn borrowed(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The peer has it back.
+    /// The peer has its processor back.
     pub(crate) fn returned(&self) {
         self.returned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The domain's metrics have it already.
+    /// The domain's metrics have counted the spin already.
     pub(crate) fn spun(&self, paid: bool) {
         self.spins[usize::from(paid)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The sleep itself is in the domain's metrics already.
+    /// The domain's metrics have counted the sleep already.
     pub(crate) fn slept(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
     }
@@ -183,7 +186,7 @@ impl KernelCount {
         metrics().entered_kernel(n);
     }
 
-    /// Adds it to `sum`, whose calls are complete.
+    /// Adds this end to `sum`, whose calls must be complete already.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
         let (wakeups, sleeps) = (self.wakeups.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed));
         sum.wakeups_sent += wakeups;
@@ -194,8 +197,8 @@ impl KernelCount {
         sum.donations_returned += self.returned.load(Ordering::Relaxed);
         sum.spins_in_vain += self.spins[0].load(Ordering::Relaxed);
         sum.spins_paid += self.spins[1].load(Ordering::Relaxed);
-        // A sleep is two system calls, the barrier and the sleep; one for which a processor is
-        // donated needs no barrier.
+        // A sleep takes two system calls, the barrier and the wait. A sleep for which a processor
+        // is donated needs no barrier.
         let slept_for = self.slept_for.load(Ordering::Relaxed);
         let slept = (2 * sleeps).saturating_sub(slept_for).max(slept_for);
         sum.kernel_entries += wakeups + slept + self.other.load(Ordering::Relaxed);
@@ -203,39 +206,40 @@ impl KernelCount {
     }
 }
 
-/// Something whose counters are part of the domain's.
-pub(crate) trait Counted: Send + Sync {
+/// An end of a channel whose counters are part of the domain's.
+pub(crate) trait CountedEnd: Send + Sync {
     fn counters(&self) -> Counters;
 
-    /// This process was forked off: it is to do nothing with it. Takes neither lock nor memory.
+    /// This process is a forked child: the end must not be used any more. Takes no lock and
+    /// allocates no memory.
     fn cut_off(&self) {}
 }
 
 /// All ends of this domain.
 #[derive(Default)]
-pub(crate) struct Ends {
-    living: Vec<Weak<dyn Counted>>,
-    /// As many in the list are worth a look for those that live no more.
+pub(crate) struct CountedEnds {
+    living: Vec<Weak<dyn CountedEnd>>,
+    /// The length of the list at which ends that are gone are removed from it.
     full: usize,
     gone: Counters,
 }
 
-static ENDS: Mutex<Option<Ends>> = Mutex::new(None);
+static ENDS: Mutex<Option<CountedEnds>> = Mutex::new(None);
 
-impl Ends {
-    /// This process was forked off.
+impl CountedEnds {
+    /// This process is a forked child: cuts off all ends.
     pub(crate) fn cut_off(&self) {
         self.living.iter().filter_map(Weak::upgrade).for_each(|end| end.cut_off());
     }
 }
 
-/// Keeps the ends as they are.
-pub(crate) fn hold() -> MutexGuard<'static, Option<Ends>> {
+/// Locks the list of ends.
+pub(crate) fn hold() -> MutexGuard<'static, Option<CountedEnds>> {
     ENDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A channel's end whose counters are part of the domain's from now on.
-pub(crate) fn enlist(end: Weak<dyn Counted>) {
+/// Adds a channel's end, whose counters are part of the domain's from now on.
+pub(crate) fn add_end(end: Weak<dyn CountedEnd>) {
     let mut ends = hold();
     let ends = ends.get_or_insert_default();
     if ends.living.len() >= ends.full {
@@ -245,8 +249,8 @@ pub(crate) fn enlist(end: Weak<dyn Counted>) {
     ends.living.push(end);
 }
 
-/// A channel's end is gone; what it counted stays part of the domain's.
-pub(crate) fn bequeath(counted: &Counters) {
+/// A channel's end is gone. Its counters stay part of the domain's.
+pub(crate) fn retire_end(counted: &Counters) {
     let mut ends = hold();
     let ends = ends.get_or_insert_default();
     ends.gone = ends.gone.plus(counted);
@@ -256,8 +260,8 @@ pub(crate) fn bequeath(counted: &Counters) {
 ///
 /// # Examples
 /// ```
-/// let before = underpass_rpc::counters();
-/// let done = underpass_rpc::counters().since(&before);
+/// let before = underpass::counters();
+/// let done = underpass::counters().since(&before);
 /// assert_eq!(done.calls, 0);
 /// ```
 pub fn counters() -> Counters {
@@ -283,12 +287,13 @@ pub fn counters() -> Counters {
     sum
 }
 
-/// How many ends of bindings the processors of this domain look at: those that have carried calls
-/// lately, or are new. All others cost no time until their next call, which rings over the socket.
+/// How many ends of bindings the processors of this domain poll: those that have carried calls
+/// lately, or are new. All others are dormant, and cost no time until their next call, which rings
+/// over the socket.
 ///
 /// # Examples
 /// ```
-/// assert_eq!(underpass_rpc::active_bindings(), 0);
+/// assert_eq!(underpass::active_bindings(), 0);
 /// ```
 pub fn active_bindings() -> usize {
     lines::active()

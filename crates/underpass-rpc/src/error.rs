@@ -1,65 +1,71 @@
-//! What can go wrong, told apart by what its reader can do about it.
+//! Errors, one variant for each thing that the program's user can do about it.
 
 mod call;
 
 pub(crate) use self::call::no_stack;
 pub use self::call::{CallError, FromCallError, Outcome};
 
-use crate::binding::elsewhere;
+use crate::binding::not_exported;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why an import has no binding.
+/// Why an import failed.
 #[non_exhaustive]
 pub enum ImportError {
-    /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
+    /// The name is not valid. *Remedy:* use 1 to 64 bytes without `/` and NUL, and not `.` or `..`.
     BadName(String),
-    /// Nobody exports the name. *Remedy:* start the server, or wait for it (`import_within`).
+    /// No server exports the name. *Remedy:* start the server, or wait for it with `import_within`.
     NotExported(PathBuf),
-    /// The server that exported the name is dead. *Remedy:* start it again, or wait for the next
-    /// one (`import_within`, which says this only when its time is over; `import` says it at once).
+    /// The server that exported the name has died. *Remedy:* start it again, or wait for the next
+    /// one with `import_within`. `import` reports this at once, and `import_within` when its time
+    /// is over.
     Dead(PathBuf),
-    /// What was passed on gives no binding: it was used before, or who passed it on has that
-    /// binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux
-    /// before 6.5. *Remedy:* have it passed on again, by who keeps its binding until then.
+    /// The ticket gives no binding. It was used before; or the binding of the client that passed it
+    /// on has ended (dropped, revoked or expired); or the server has ended, or runs on Linux before
+    /// 6.5. *Remedy:* have the binding passed on again, by a client that keeps its own binding
+    /// until then.
     Lapsed,
-    /// This user may not connect. *Remedy:* run as the server's user, or have the server export it
-    /// with a wider mode.
+    /// The permissions of the name's socket do not let this user connect. *Remedy:* run as the
+    /// server's user, or have the server export the name with a wider
+    /// [`Server::mode`](crate::Server::mode).
     PermissionDenied(PathBuf),
-    /// The server does not let this client in, and says why. *Remedy:* ask who runs it.
+    /// The server's `authorize` refused this client; the text says why. *Remedy:* ask the operator
+    /// of the server for access.
     NotAuthorized(PathBuf, String),
     /// The clients of this user have as much of the server as they may. *Remedy:* drop some
-    /// bindings, or have the server raise `Server::limits`.
+    /// bindings, or have the server raise [`Server::limits`](crate::Server::limits).
     Limit(PathBuf, String),
     /// Another interface, or another version of it, is exported under that name. *Remedy:* build
-    /// both sides from the same.
+    /// both sides from the same source of the interface.
     Mismatch {
-        /// Where.
+        /// The path of the name.
         path: PathBuf,
-        /// The hash of the interface that was asked for.
+        /// The hash of the interface that the client asked for.
         ours: u64,
-        /// The hash of the one that is there.
+        /// The hash of the interface that the server exports.
         theirs: u64,
-        /// What differs, by procedure.
+        /// The differences, method by method.
         differences: String,
     },
-    /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with
-    /// the same version.
+    /// The server uses another version of Underpass's channels. *Remedy:* build both sides with the
+    /// same version of Underpass.
     Version(String),
-    /// The thread that imports was cancelled, or nobody wants any more what it does. *Remedy:*
-    /// none; it was meant so. What is to be done all the same is done inside of
-    /// [`detached`](crate::detached).
+    /// The importing thread was cancelled, or its own caller gave up. *Remedy:* none, because
+    /// somebody asked for this. Import inside of [`detached`](crate::detached) if the binding is
+    /// needed nevertheless.
     Cancelled,
-    /// The server took the connection and did not answer. *Remedy:* see whether it is stopped
-    /// (`ps`), or overloaded.
+    /// The server accepted the connection and did not answer. *Remedy:* check whether its process
+    /// is stopped (`ps`) or overloaded.
     NoAnswer(PathBuf, Duration),
-    /// The server refused, or answered nonsense.
+    /// The server refused for the given reason, or its answer was malformed. *Remedy:* as the text
+    /// says.
     Refused(PathBuf, String),
-    /// The directory of names can't be trusted or used. *Remedy:* as it says.
+    /// The directory of names can't be used, or other users could change it. *Remedy:* as the text
+    /// says.
     Directory(PathBuf, io::Error),
-    /// The kernel refused something. *Remedy:* as it says.
+    /// A system call failed. *Remedy:* as the text says.
     System(&'static str, io::Error),
 }
 
@@ -67,15 +73,16 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(why) => f.write_str(why),
-            Self::NotExported(path) => f.write_str(&elsewhere::missing(path)),
+            Self::NotExported(path) => f.write_str(&not_exported::explain(path)),
             Self::Dead(path) => write!(
                 f,
                 "the server that exported {} is dead; start it again, or wait for the next one with import_within",
                 path.display()
             ),
             Self::Lapsed => f.write_str(
-                "what was passed on gives no binding: it was used before, or its giver's binding has ended, or its server has (or runs on a Linux before 6.5); have it passed on \
-                 again, and the giver keep its binding until then",
+                "the ticket gives no binding: it was used before, or the binding of the client that passed it on \
+                 has ended, or the server has ended or runs on Linux before 6.5; have the binding passed on again, by \
+                 a client that keeps its own until then",
             ),
             Self::PermissionDenied(path) => write!(
                 f,
@@ -84,11 +91,11 @@ impl fmt::Display for ImportError {
                 path.display()
             ),
             Self::NotAuthorized(path, why) => {
-                write!(f, "the server of {} does not let this client in: {why}", path.display())
+                write!(f, "the server of {} refused this client: {why}; ask its operator for access", path.display())
             }
             Self::Limit(path, why) => write!(
                 f,
-                "no more bindings to {}: {why}; drop some, or have the server raise Server::limits",
+                "no more bindings to {}: {why}; drop some bindings, or have the server raise Server::limits",
                 path.display()
             ),
             Self::Mismatch { path, ours, theirs, differences } => write!(
@@ -99,11 +106,11 @@ impl fmt::Display for ImportError {
             ),
             Self::Version(what) => write!(f, "{what}; build both sides with the same version of Underpass"),
             Self::Cancelled => f.write_str(
-                "the thread that imports was cancelled, or works for somebody who wants it no more; import \
-                 in underpass::detached what is wanted all the same",
+                "the importing thread was cancelled, or its own caller gave up; import inside of underpass::detached \
+                 if the binding is needed nevertheless",
             ),
             Self::NoAnswer(path, after) => {
-                write!(f, "the server of {} did not answer within {after:?}; is it stopped?", path.display())
+                write!(f, "the server of {} did not answer within {after:?}; check whether it is stopped or overloaded", path.display())
             }
             Self::Refused(path, why) => write!(f, "the server of {} refused: {why}", path.display()),
             Self::Directory(path, e) => write!(f, "names can't be looked up in {}: {e}", path.display()),
@@ -117,18 +124,19 @@ impl std::error::Error for ImportError {}
 /// Why a binding was not passed on.
 #[non_exhaustive]
 pub enum ShareError {
-    /// The server does not let this client pass its binding on. *Remedy:* have the server export it
-    /// `shareable`.
+    /// The server does not let this client pass its binding on. *Remedy:* have the server export
+    /// the interface with [`Service::shareable`](crate::Service::shareable).
     NotAllowed,
     /// The user has as many bindings as it may, or there are no files left, in the server or here.
-    /// *Remedy:* drop some bindings, or raise limits.
+    /// *Remedy:* drop some bindings, or raise the limits
+    /// ([`Server::limits`](crate::Server::limits), `ulimit -n`).
     NoRoom,
-    /// The implementation is in this very domain, and there is no binding. *Remedy:* have the other
-    /// import it by its name.
+    /// The implementation is in this process, so there is no connection to pass on. *Remedy:* let
+    /// the other process import the interface by its name.
     Here,
-    /// The binding has ended.
+    /// The binding has ended. *Remedy:* as of the [`CallError`].
     Call(CallError),
-    /// The kernel refused something, or the server did not answer in time.
+    /// A system call failed, or the server did not answer in time. *Remedy:* as the text says.
     System(io::Error),
 }
 
@@ -139,9 +147,9 @@ impl fmt::Display for ShareError {
                 "the server does not let this binding be passed on; have it export the interface with Service::shareable",
             ),
             Self::NoRoom => {
-                f.write_str("no room for another binding at the server, or no files; drop some, or raise Server::limits")
+                f.write_str("the server allows no further binding, or files have run out; drop some bindings, or raise Server::limits or `ulimit -n`")
             }
-            Self::Here => f.write_str("the implementation is in this process; let the other import it by its name"),
+            Self::Here => f.write_str("the implementation is in this process; let the other process import it by its name"),
             Self::Call(e) => e.fmt(f),
             Self::System(e) => write!(f, "the binding can't be passed on: {e}{}", remedy(e)),
         }
@@ -153,14 +161,15 @@ impl std::error::Error for ShareError {}
 /// Why an export failed.
 #[non_exhaustive]
 pub enum ExportError {
-    /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
+    /// The name is not valid. *Remedy:* use 1 to 64 bytes without `/` and NUL, and not `.` or `..`.
     BadName(String),
-    /// A living domain exports the name. *Remedy:* end it, or take another name or
-    /// `$UNDERPASS_DIR`.
+    /// A running process exports the name. *Remedy:* end that process, use
+    /// [`Server::replace`](crate::Server::replace), or choose another name or `$UNDERPASS_DIR`.
     Taken(PathBuf),
-    /// The directory of names can't be trusted or used. *Remedy:* as it says.
+    /// The directory of names can't be used, or other users could change it. *Remedy:* as the text
+    /// says.
     Directory(PathBuf, io::Error),
-    /// The kernel refused something. *Remedy:* as it says.
+    /// A system call failed. *Remedy:* as the text says.
     System(&'static str, io::Error),
 }
 
@@ -182,7 +191,7 @@ impl fmt::Display for ExportError {
 
 impl std::error::Error for ExportError {}
 
-/// What to try when the kernel says so.
+/// The remedy for an error of the kernel.
 fn remedy(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::OutOfMemory => "; see `free` and the cgroup's memory.max",
@@ -194,14 +203,14 @@ fn remedy(e: &io::Error) -> &'static str {
     }
 }
 
-/// Anything that went wrong.
+/// Any of the errors of a program that exports, imports and calls: for the `Result` of `main`.
 #[non_exhaustive]
 pub enum Error {
-    /// In a call.
+    /// A call failed.
     Call(CallError),
-    /// In an import.
+    /// An import failed.
     Import(ImportError),
-    /// In an export.
+    /// An export failed.
     Export(ExportError),
 }
 
@@ -217,8 +226,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `Debug` that reads as `Display`: a `main` that returns the error has it printed by `Debug`, and
-/// what there is to do is in `Display`.
+/// Implements `Debug` by `Display`. If `main` returns an error, Rust prints it by `Debug`, and the
+/// remedy is in `Display`.
 macro_rules! debug_as_display {
     ($($error:ty),*) => {$(
         impl fmt::Debug for $error {

@@ -1,12 +1,12 @@
-//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the
-//! library.
+//! Entry points for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. They are no
+//! part of the library.
 //!
-//! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on
-//! the calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
+//! Private code decodes the targets' bytes. Ends of channels without a clerk run on the calling
+//! thread. A [`FuzzBinding`] is a client's binding with everything that belongs to it.
 
-use crate::binding::clocks::Shift;
+use crate::binding::clock_offset::ClockOffset;
 use crate::binding::family::Family;
-use crate::binding::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::binding::handshake::{CpuPlacement, Hello, HelloReply, LONGEST};
 use crate::binding::import::{self, Bound};
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::object::Binding;
@@ -15,12 +15,12 @@ use crate::binding::service::Service;
 use crate::call::answer::Results;
 use crate::call::client::{CallTerms, ClientEnd};
 use crate::call::leasing::{AllLeased, Leasing};
-use crate::control::alarm;
 use crate::control::clerk::clerk;
-use crate::control::connection::{Connection, Link};
+use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
-use crate::control::mailbox::Mailbox;
-use crate::control::messages::{CONTROL, Control};
+use crate::control::mailbox::ChannelMailbox;
+use crate::control::messages::{CONTROL, ControlMessage};
+use crate::control::timer;
 use crate::dispatch::server::ServerEnd;
 use crate::error::{CallError, ImportError};
 use std::collections::HashMap;
@@ -35,58 +35,59 @@ use underpass_os::Socket;
 use underpass_processor::Line;
 use underpass_wire::{Decode, Descriptor, Encode};
 
-/// Nobody polls: what doesn't come at once does not come.
-const MEETING: Meeting = Meeting { elsewhere: false, shares: false, defers: false };
+/// Nobody polls: a message that is not there at once does not come.
+const PLACEMENT: CpuPlacement =
+    CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
 
-/// Reads what a stranger says: in the handshake, and over a channel's socket.
+/// Reads untrusted bytes as messages of the handshake and of a channel's socket.
 ///
 /// # Panics
-/// If something that was read does not survive being written.
+/// If a message that was read changes when it is written and read again.
 pub fn messages(bytes: &[u8]) {
     if let Ok(hello) = Hello::from_bytes(bytes) {
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
     }
-    if let Ok(answer) = Answer::from_bytes(bytes) {
+    if let Ok(answer) = HelloReply::from_bytes(bytes) {
         let again = answer.to_bytes();
         assert!(again.len() <= LONGEST);
-        assert!(Answer::from_bytes(&again).is_ok());
+        assert!(HelloReply::from_bytes(&again).is_ok());
     }
-    assert!(Control::read(bytes).is_none() || bytes.len() == CONTROL);
+    assert!(ControlMessage::read(bytes).is_none() || bytes.len() == CONTROL);
 }
 
 /// A server's end.
 #[derive(Debug)]
-pub struct ServerDoor {
+pub struct FuzzServer {
     end: Arc<ServerEnd>,
 }
 
-impl ServerDoor {
-    /// One of `service`, and what its client has: region and socket.
+impl FuzzServer {
+    /// A server's end of `service`, and what its client has: region and socket.
     ///
     /// # Errors
-    /// No memory, or no file.
+    /// Memory or files have run out.
     pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
         let stack = stack_of(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
-        let ours = Link::new(Connection::new(ours));
+        let ours = BindingLink::new(Connection::new(ours));
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
-        let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let record = crate::binding::record::Record::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, Shift::default());
-        let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
-        let end = ServerEnd::new(channel, mailbox, service, MEETING, family.clone(), seat);
+        let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
+        let record = crate::binding::record::BindingRecord::new(binding, None, Arc::default());
+        let family = Family::new(0, record, false, ClockOffset::default());
+        let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
+        let end = ServerEnd::new(channel, mailbox, service, PLACEMENT, family.clone(), quota);
         family.join(&end);
         Ok((Self { end }, file, theirs))
     }
 
-    /// As activations see it.
+    /// The end as activations see it.
     pub fn line(&self) -> &dyn Line {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does, with the files.
+    /// Reads the socket as the clerk does, including files.
     pub fn hear(&self) {
         self.end.mailbox().read();
         self.end.mailbox().control().settle();
@@ -98,18 +99,18 @@ impl ServerDoor {
     }
 }
 
-/// Waits until the clerk has attended to what it was told of before.
+/// Waits until the clerk has handled what it was told before.
 ///
 /// # Panics
 /// If there is no clerk.
 pub fn settle() {
     let (tell, told) = mpsc::channel();
-    alarm::set(0, move || tell.send(()).unwrap_or(()));
+    timer::set(0, move || tell.send(()).unwrap_or(()));
     told.recv().expect("the clerk lives as long as the process");
 }
 
-/// Counts what memory the clients of all exports have a server keep, as the clerk does after a
-/// while.
+/// Counts the memory that the clients of all exports make the server keep. The clerk does that
+/// periodically.
 ///
 /// # Errors
 /// There is no clerk.
@@ -118,42 +119,42 @@ pub fn count_overflow_buffers() -> io::Result<()> {
     Ok(())
 }
 
-/// A client's binding that the clerk looks after.
+/// A client's binding that the clerk watches.
 #[derive(Debug)]
-pub struct BindingDoor {
+pub struct FuzzBinding {
     bound: Bound,
-    end: ClientDoor,
+    end: FuzzClient,
 }
 
-impl BindingDoor {
-    /// The binding of `descriptor` that comes of a hello over `socket`.
+impl FuzzBinding {
+    /// The binding of `descriptor` that results from a hello over `socket`.
     ///
     /// # Errors
-    /// As every import.
+    /// The same as of every import.
     pub fn import(socket: OwnedFd, descriptor: &Descriptor) -> Result<Self, ImportError> {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
         let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &|| u64::MAX)?;
-        let end = ClientDoor { end: bound.end.clone() };
+        let end = FuzzClient { end: bound.end.clone() };
         Ok(Self { bound, end })
     }
 
-    /// Its first end.
-    pub fn end(&self) -> &ClientDoor {
+    /// The end of its first channel.
+    pub fn end(&self) -> &FuzzClient {
         &self.end
     }
 
-    /// Two activations contend for the first channel: another may be asked for.
+    /// Two activations contend for the first channel, so the client may ask for another.
     pub fn contend(&self) {
         self.bound.end.contend();
     }
 
-    /// Asks for a ticket; whether one came.
+    /// Asks for a ticket. Returns whether one came.
     pub fn share(&self) -> bool {
         self.bound.end.share().is_ok()
     }
 
-    /// Gives back what overflow buffers hold that nobody uses, as the clerk does after a while.
+    /// Gives back unused overflow buffers. The clerk does that periodically.
     pub fn sweep(&self) {
         self.bound.end.sweep_all();
     }
@@ -161,27 +162,27 @@ impl BindingDoor {
 
 /// A client's end.
 #[derive(Debug)]
-pub struct ClientDoor {
+pub struct FuzzClient {
     end: Arc<ClientEnd>,
 }
 
-impl ClientDoor {
-    /// That of the channel, with A-stacks of the default size, of which the server gave `region`
+impl FuzzClient {
+    /// The client's end of a channel with A-stacks of the default size. The server gave `region`
     /// and `socket`.
     ///
     /// # Errors
-    /// They are none.
+    /// They are not valid.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
-        let link = Link::new(Connection::new(Socket::adopt(socket)?));
-        let mailbox = Mailbox::of_client(ControlSocket::new(link, None));
-        Ok(Self { end: ClientEnd::new(channel, mailbox, MEETING) })
+        let link = BindingLink::new(Connection::new(Socket::adopt(socket)?));
+        let mailbox = ChannelMailbox::of_client(ControlSocket::new(link, None));
+        Ok(Self { end: ClientEnd::new(channel, mailbox, PLACEMENT) })
     }
 
-    /// A call, as a client stub makes it, that waits for no moment.
+    /// A call as a client stub makes it, without waiting.
     ///
     /// # Errors
-    /// As every call.
+    /// The same as of every call.
     pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode, Error = CallError>>(
         &self,
         procedure: u16,
@@ -193,12 +194,12 @@ impl ClientDoor {
         self.end.call::<A, R>(procedure, arguments, &terms, |e| e)
     }
 
-    /// As activations see it.
+    /// The end as activations see it.
     pub fn line(&self) -> &dyn Line {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does, with the files.
+    /// Reads the socket as the clerk does, including files.
     pub fn hear(&self) {
         self.end.mailbox().read();
         self.end.mailbox().control().settle();

@@ -1,8 +1,8 @@
-//! Open files go along with calls: `cargo run --example files`.
+//! Passes open files with calls: `cargo run --example files`.
 //!
-//! A log keeper that could live in a sandbox: it opens no file by itself. Its client opens the log,
-//! and passes it; the keeper gives back a pipe from which the client reads what was asked for while
-//! it is being found.
+//! A log keeper that could run in a sandbox, because it opens no file by itself. Its client opens
+//! the log and passes it. The keeper returns a pipe, from which the client reads the found lines
+//! while the keeper still searches.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write, pipe};
@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 use underpass::{CallError, Outcome, Server, Wire};
 
-/// A log, and what to look for.
+/// A log, and the word to look for.
 #[derive(Wire)]
 struct Question {
     log: File,
@@ -20,9 +20,9 @@ struct Question {
 
 #[underpass::interface]
 trait Keeper {
-    /// The lines of the log that have the word.
+    /// The lines of the log that contain the word.
     fn search(&self, question: Question) -> Result<OwnedFd, CallError>;
-    /// How many bytes can be read; the caller keeps the file.
+    /// The length of the log. The caller keeps the file.
     fn length(&self, log: &File) -> Result<u64, CallError>;
 }
 
@@ -31,10 +31,10 @@ struct Diligent;
 impl Keeper for Diligent {
     fn search(&self, Question { log, word }: Question) -> Result<OwnedFd, CallError> {
         let (found, mut to) = pipe().map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))?;
-        // A kernel thread: files block.
+        // A kernel thread, because reading files blocks.
         std::thread::spawn(move || {
             let lines = BufReader::new(log).lines().map_while(Result::ok);
-            // Who reads no further has enough.
+            // A write fails if the client has closed the pipe.
             lines.filter(|line| line.contains(&word)).try_for_each(|line| writeln!(to, "{line}"))
         });
         Ok(found.into())
@@ -50,7 +50,7 @@ struct Other(Child);
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

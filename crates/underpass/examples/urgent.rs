@@ -1,10 +1,10 @@
-//! A control loop whose calls are urgent: `cargo run --example urgent`.
+//! A control loop that makes urgent calls: `cargo run --example urgent`.
 //!
-//! The plant is in a process without a processor of its own: it serves on those that its callers
+//! The plant is a process without a processor of its own: it serves on processors that its callers
 //! donate. The loop shares its only processor with a thread that computes. An ordinary call is
-//! served when the runtime next looks what else there is to do than to switch between the two; an
-//! urgent one takes the processor to the plant at once, and back (URPC, section 3.1: forced
-//! donation, for single-threaded callers, real-time ones and I/O of high latency).
+//! served the next time that the runtime does its periodic maintenance, instead of switching between
+//! the two threads. An urgent call takes the processor to the plant at once, and back (URPC, section
+//! 3.1: forced donation, for single-threaded callers, real-time callers and I/O with high latency).
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Tank(AtomicI64);
 
 impl Plant for Tank {
     fn sense(&self) -> Result<i64, CallError> {
-        // It leaks.
+        // The tank leaks.
         Ok(self.0.fetch_sub(1, Ordering::Relaxed))
     }
     fn act(&self, by: i64) -> Result<(), CallError> {
@@ -38,7 +38,7 @@ const PERIODS: u32 = 500;
 const PERIOD: Duration = Duration::from_millis(1);
 const WANTED: i64 = 1_000;
 
-/// Holds the level for some periods, and tells what the binding's counters say of them.
+/// Holds the level for 500 periods, and prints what the binding's counters say about them.
 fn control(what: &str, plant: &PlantClient) -> Result<(), CallError> {
     let before = plant.counters();
     let mut times = Vec::new();
@@ -58,12 +58,12 @@ fn control(what: &str, plant: &PlantClient) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Ends the plant with this process.
+/// Kills the plant when this process ends.
 struct Kept(Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It fails if the plant has ended, which is as good.
+        // It fails if the plant has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(Server::new().export("plant", Plant::serve(Tank::default())).run()?);
     }
     let _plant = Kept(Command::new(std::env::current_exe()?).arg("plant").spawn()?);
-    // So that the loop and the computing thread share it.
+    // One processor, so that the loop and the computing thread share it.
     processors::set(1);
     let plant = PlantClient::import_within("plant", Duration::from_secs(5))?;
     let over = Arc::new(AtomicBool::new(false));

@@ -1,22 +1,22 @@
-//! The stacks on which this domain runs the calls that come (LRPC's E-stacks): how many calls may
-//! hold, and what there is of them.
+//! The stacks on which this domain runs incoming calls (LRPC's E-stacks): their maximum, and how
+//! many there are.
 //!
-//! A call takes no stack while it waits in its A-stack. When its turn comes it runs on that of the
-//! thread that takes calls, and keeps it only if its handler waits. So a server with ten thousand
-//! clients has as many stacks as calls wait in their handlers at once, up to the bound; and of
-//! those that are not needed any more it keeps a few for the next ones and gives the others back to
-//! the system, within seconds or as soon as memory is short.
+//! A call takes no stack while it waits in its A-stack. When it begins, it runs on the stack of the
+//! thread that takes calls, and keeps that stack only if its handler waits. So a server with ten
+//! thousand clients has as many stacks as calls wait in their handlers at once, up to the maximum.
+//! It keeps a few unused stacks for the next calls. It gives the others back to the system within
+//! seconds, or as soon as memory is short.
 //!
-//! How large they are, [`Service::stack_size`](crate::Service::stack_size) says.
+//! [`Service::stack_size`](crate::Service::stack_size) sets their size.
 
 pub use underpass_threads::EStacks;
 
-/// Begins no more calls once `bound` of them, at least one, wait in their handlers: each holds an
-/// E-stack. 16,384 if nothing is said.
+/// Sets how many calls may wait in their handlers at once, each with its E-stack. At least 1;
+/// 16,384 by default. While so many wait, the domain begins no call.
 ///
-/// Calls that come then wait in their bindings' slots until one ends, also those whose handlers
-/// would not wait. So handlers that wait for other calls to this domain, those that come back from
-/// where they call themselves among them, need a bound that leaves room for these.
+/// Calls that come then wait in their bindings' slots until a call ends, even if their handlers
+/// would not wait. So if handlers wait for other calls to this domain, for example for a call back,
+/// the maximum must leave space for these calls.
 ///
 /// It may be changed at any time.
 ///
@@ -29,7 +29,7 @@ pub fn set(bound: usize) {
     underpass_threads::bound_e_stacks(bound);
 }
 
-/// Counts them. The figures may be of moments that lie a little apart.
+/// Counts the E-stacks. The figures may be of slightly different moments.
 ///
 /// # Examples
 /// ```

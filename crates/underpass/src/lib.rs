@@ -37,27 +37,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`interface`] says what it generates; [`Wire`] derives what a type needs to travel.
-//! * [`Server`] exports; the generated `…Client` imports, and is itself an implementation of the
-//!   trait.
-//! * A call blocks the calling thread and no other: a user-level one ([`thread::spawn`]) gives way
-//!   to others, a kernel thread polls a little and then sleeps.
+//! * [`interface`] lists what it generates; [`Wire`] derives what a type needs to be passed.
+//! * [`Server`] exports. The generated `…Client` imports, and itself implements the trait.
+//! * A call blocks the calling thread and no other. A user-level thread ([`thread::spawn`]) yields
+//!   to others; a kernel thread polls briefly and then sleeps.
 //! * Open files are values: [`OwnedFd`](std::os::fd::OwnedFd) and [`File`](std::fs::File), by
-//!   themselves or inside of others, are arguments and results, at most 64 in a call. None is left
-//!   open anywhere, whoever dies. What comes from a peer may be any kind of file, and the peer may
-//!   hold it too.
-//! * [`CallError`] says what became of a call that failed, and what to do.
+//!   themselves or inside of other types, are arguments and results, at most 64 in a call. No file
+//!   stays open when a process dies. A file that comes from a peer may be of any type, and the peer
+//!   may hold it too.
+//! * [`CallError`] says why a call failed, whether it may be repeated, and what to do.
 //!
 //! # Async callers and handlers
 //!
-//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at
-//! the first poll. To drop the future abandons it: its result goes nowhere, and the handler can see
-//! that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
+//! Tasks of any executor call by `greet_async(..).await`, which blocks no thread. The call is sent
+//! at the first poll. Dropping the future abandons the call: its result is discarded, and the
+//! handler can see that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the
+//! executor.
 //!
 //! With `#[underpass::interface(asynchronous)]` handlers may be `async fn`s, which run on an
-//! executor of the server's choice: a trait with `Async` behind its name has them, and its `serve`
-//! takes what starts a future. For tokio that is `move |handler| drop(handle.spawn(handler))`, for
-//! smol `move |handler| executor.spawn(handler).detach()`.
+//! executor of the server's choice. They implement the trait whose name ends in `Async`. Its
+//! `serve` takes a closure that starts a future. For tokio that is `move |handler|
+//! drop(handle.spawn(handler))`, for smol `move |handler| executor.spawn(handler).detach()`.
 //!
 //! ```
 //! use underpass::{CallError, Handler};
@@ -109,8 +109,8 @@
 //!
 //! # Threads without calls
 //!
-//! The threads are of use by themselves. To go from those of `std` to these, change the paths and
-//! leave the rest:
+//! The threads are useful by themselves. To change from `std`'s threads to these, change the paths
+//! and leave the rest:
 //!
 //! ```
 //! use underpass::sync::{Condvar, Mutex, mpsc}; // was: std::sync
@@ -124,25 +124,25 @@
 //! let (send, receive) = mpsc::channel();
 //! for number in 0..10_000 {
 //!     let send = send.clone();
-//!     thread::spawn(move || send.send(number)); // some ten ns; std: some ten µs
+//!     thread::spawn(move || send.send(number)); // tens of ns; in std tens of µs
 //! }
 //! drop(send);
 //! assert_eq!(receive.iter().sum::<u64>(), 49_995_000);
 //!
-//! // What blocks in the kernel by other means goes between brackets, so that other threads run meanwhile.
+//! // A call that blocks in the kernel goes into `blocking`, so that other threads run meanwhile.
 //! let lines = thread::spawn(|| thread::blocking(|| std::fs::read_to_string("/proc/cpuinfo")));
 //! assert!(lines.join().unwrap()?.lines().count() > 0);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! [`thread`] tells what else is different, and [`processors`] how many of them run at once.
+//! [`thread`] lists the other differences, and [`processors`] says how many threads run at once.
 
 #![forbid(unsafe_code)]
 
 pub use underpass_macros::{Wire, interface};
 /// # Examples
-/// A server gives out numbers of jars. The next one gets to know them again by the client's hook. A
-/// client without a hook is told of the restart.
+/// A server gives numbers to jars. Its successor learns them again from the client's hook. A client
+/// without a hook is told about the restart.
 ///
 /// ```standalone_crate
 /// use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ pub use underpass_macros::{Wire, interface};
 ///     let server = start()?;
 ///     assert_eq!(pantry.label(plums)?, "plums");
 ///     assert!(matches!(careless.label(pears), Err(CallError::Restarted(..))));
-///     // It drops all numbers that it has, says so, and goes on.
+///     // It forgets all numbers that it has, acknowledges the restart, and goes on.
 ///     careless.acknowledge_restart();
 ///     let pears = careless.put("pears")?;
 ///     assert_eq!(careless.label(pears)?, "pears");
@@ -228,7 +228,7 @@ pub use underpass_macros::{Wire, interface};
 /// ```
 pub use underpass_rpc::Policy;
 /// # Examples
-/// A process without a way to the name gets a binding from one that has it, over any Unix socket:
+/// A process that can't import the name gets a binding from one that has it, over any Unix socket:
 /// here its standard input.
 ///
 /// ```standalone_crate
@@ -261,7 +261,7 @@ pub use underpass_rpc::Policy;
 ///         Ok("first") => {
 ///             let adder = AdderClient::import_within("doc-adder", SOON)?;
 ///             adder.share_with(stdin())?;
-///             // The binding has to last until the other has taken it, which then hangs up.
+///             // Keep the binding until the other process has taken it. That process then hangs up.
 ///             stdin().read_to_end(&mut Vec::new())?;
 ///         }
 ///         Ok(_) => {
@@ -361,8 +361,8 @@ pub mod sync {
 /// Sockets, pipes, timers and child processes that block one thread and nothing else, with the
 /// names and shapes of [`std::net`] and [`std::process`].
 ///
-/// What has no name here is wrapped: [`Async`](io::Async) waits for any descriptor that the kernel
-/// can poll. What it can't poll (files, `getaddrinfo`) goes between brackets, [`thread::blocking`].
+/// For other descriptors, [`Async`](io::Async) waits for any one that the kernel
+/// can poll. Put what it can't poll (files, `getaddrinfo`) into [`thread::blocking`].
 ///
 /// # Examples
 /// ```
@@ -393,11 +393,11 @@ pub mod io {
     pub use underpass_io::*;
 }
 
-/// Domains that can do nothing but serve and call their bindings: what is behind [`Sandbox`].
+/// Sandboxed domains, which can do nothing but serve and call their bindings: see [`Sandbox`].
 ///
-/// A program puts a part of itself, or another program, behind a binding and takes everything else
-/// away from it: files, network, other processes, and more memory or time than it was given. A
-/// crash, a loop or an attack there costs the calls under way, and a new start.
+/// A program puts a part of itself, or another program, behind a binding. It takes everything else
+/// away from that part: files, network, other processes, and more memory or time than it was given.
+/// A crash, a loop or an attack in the sandbox costs the calls under way and a restart.
 ///
 /// # Examples
 /// ```standalone_crate

@@ -4,18 +4,19 @@ use underpass_processor::Pool;
 
 pub use underpass_processor::ActivationCounts;
 
-/// Has this domain run `count` activations at once at the most, instead of as many as it may use
-/// CPUs.
+/// Makes this domain run at most `count` activations at once. Without it, it runs one for each CPU
+/// that it may use.
 ///
-/// With 0 it serves calls on processors that its callers donate, and on no others (URPC's S = 0): a
-/// call then runs where its caller has stopped. Threads that no call runs still have one processor.
+/// With 0 it serves calls only on processors that its callers donate (URPC's S = 0): a call then
+/// runs where its caller has stopped. Threads outside of calls still have one processor.
 ///
-/// What it may use follows from the affinity of its process and the quota of its control groups,
-/// and is read again while it runs. `$UNDERPASS_PROCESSORS` says the same as this, and this takes
-/// precedence. It may be changed at any time: who runs beyond the new maximum finishes its time
-/// slice.
+/// The CPUs that it may use follow from the affinity of its process and the quota of its control
+/// groups, which it reads again while it runs. `$UNDERPASS_PROCESSORS` sets the same maximum, and
+/// this function takes precedence. It may be called at any time: an activation beyond the new
+/// maximum finishes its time slice first.
 ///
-/// Returns whether this came before the first thread was spawned or interface exported.
+/// Returns `true` if it was called before the first thread was spawned and the first interface
+/// exported.
 ///
 /// # Examples
 /// ```
@@ -27,8 +28,8 @@ pub fn set(count: u32) -> bool {
     Pool::configure(count)
 }
 
-/// What the activations of this domain do at this moment; `None` before the first thread was
-/// spawned or interface exported.
+/// What the activations of this domain do at this moment. `None` before the first thread is spawned
+/// or the first interface exported.
 ///
 /// # Examples
 /// ```

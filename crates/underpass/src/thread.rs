@@ -1,31 +1,32 @@
 //! User-level threads, with the names and shapes of [`std::thread`].
 //!
-//! A domain has as many *activations* as it may use processors; each is a kernel thread that runs
-//! one user-level thread after another. Starting one allocates nothing, switching is a jump, and a
-//! million of them may wait at once.
+//! A domain has as many *activations* as it may use processors. Each is a kernel thread that runs
+//! one user-level thread after another. Starting a user-level thread allocates no memory, switching
+//! is a jump, and a million of them may wait at once.
 //!
 //! # What is different from `std::thread`
 //!
 //! * A thread starts on whichever activation is free, and *stays* on it. So a reference to a
 //!   `std::thread_local!`, an `Rc` and a guard of `std` stay on their kernel thread across a wait.
-//! * All threads of an activation share a `std::thread_local!`. A variable of each thread's own is
-//!   made by [`thread_local!`](crate::thread_local). What others set in a `std::thread_local!`
-//!   **for a scope** is not safe across a wait: the crate `scoped-tls` then reads memory that is
-//!   gone. See [there](crate::thread_local#scoped-variables) for the remedy.
-//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io)
-//!   don't; anything else goes into [`blocking`], or into [`blocking_here`] if it can't go to
-//!   another kernel thread. Where that was forgotten, a monitor finds out within milliseconds, has
+//! * All threads of an activation share a `std::thread_local!`.
+//!   [`thread_local!`](crate::thread_local) makes a variable of each thread's own. A
+//!   `std::thread_local!` that a library sets **for a scope** is not safe across a wait: the crate
+//!   `scoped-tls` then reads memory that is gone. See [there](crate::thread_local#scoped-variables)
+//!   for the remedy.
+//! * A system call that blocks, blocks the activation. [`sync`](crate::sync) and [`io`](crate::io)
+//!   make none. Put any other one into [`blocking`], or into [`blocking_here`] if it can't go to
+//!   another kernel thread. If you forget that, a monitor finds out within milliseconds and makes
 //!   another activation run, and [`dump`](dump()) names the thread.
-//! * A thread has a stack of 256 KiB ([`Builder::stack_size`] says another), and a call that comes
-//!   has 2 MiB ([`Service::stack_size`](crate::Service::stack_size)). What recurses deeper runs by
+//! * A thread has a stack of 256 KiB ([`Builder::stack_size`] changes it), and an incoming call has
+//!   2 MiB ([`Service::stack_size`](crate::Service::stack_size)). Run deeper recursion by
 //!   [`with_stack`].
-//! * A thread that computes is preempted when its time slice is over, for the sake of threads that
-//!   have not started and of other activations. Those that live on its own activation wait until it
-//!   yields; in long computations call [`checkpoint`], or give the thread an activation by
-//!   [`Builder::dedicated`].
+//! * A thread that computes is preempted when its time slice is over, in favour of threads that
+//!   have not started and of other activations. Started threads of its own activation wait until it
+//!   yields. In long computations call [`checkpoint`], or give the thread an activation of its own
+//!   by [`Builder::dedicated`].
 //! * A thread can be asked to end: [`Thread::cancel`]. Sleeping, parking, waiting for conditions,
-//!   channels, semaphores and I/O then return early, and [`cancelled`] tells why.
-//! * The main thread and others of the kernel may use everything here, and sleep in the kernel
+//!   channels, semaphores and I/O then return early, and [`cancelled`] says why.
+//! * The main thread and other kernel threads may use everything here. They sleep in the kernel
 //!   while they wait.
 //!
 //! # Examples
@@ -48,7 +49,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A thread that waits is told to stop:
+//! To stop a thread that waits, cancel it:
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,16 +1,16 @@
-//! An interface may return `io::Result`: errors of the handler arrive, and so do those of the call.
+//! Interfaces may return `io::Result`: it carries errors of the handler and errors of the call.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 use underpass::{CallError, Handler, Outcome, Server};
 
-/// Importers of handlers that are async have a channel, also in the very process.
+/// Async handlers are called over a channel, even by importers in the same process.
 #[underpass::interface(asynchronous)]
 trait Files {
-    /// Bytes of the file.
+    /// The length of the file.
     fn len(&self, path: &Path) -> io::Result<u64>;
-    /// Refuses.
+    /// Fails.
     fn refuse(&self, why: String) -> io::Result<()>;
     /// Never returns.
     fn hang(&self) -> io::Result<()>;
@@ -30,7 +30,7 @@ impl FilesAsync for Disk {
     }
 }
 
-/// A kernel thread for each call.
+/// Runs each call on a kernel thread.
 fn spawn(mut handler: Handler) {
     std::thread::spawn(move || {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -53,7 +53,7 @@ fn errors_of_handlers_and_of_calls_arrive() {
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     assert_eq!(refused.to_string(), "the disk is full of eels");
 
-    // The call's own failure is an error too, which has all that is known of it.
+    // The call's own failure is an `io::Error` too, and contains the `CallError`.
     let late = files.with_deadline(Duration::from_millis(20)).hang().unwrap_err();
     assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     let told = late.get_ref().and_then(|source| source.downcast_ref::<CallError>());

@@ -1,4 +1,5 @@
-//! The README's hello is `examples/hello.rs`, and works as the two processes that it promises.
+//! The README's hello is `examples/hello.rs`, and works as the two processes that the README
+//! promises.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
-/// No run of the example comes near it.
+/// Far longer than any run of the example takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -45,7 +46,7 @@ fn a_main_that_fails_says_what_to_do() {
     let hello = hello();
     let mut server = Domain::start(&hello, &directory, &["server"]);
     assert!(server.line().is_some(), "it serves");
-    // It says so a moment before it has the name: until then another is the one that serves.
+    // The server prints its line a moment before it has the name. Wait until a client is served.
     let mut client = Domain::start(&hello, &directory, &[]);
     assert!(client.line().is_some(), "it is served");
 
@@ -59,8 +60,8 @@ fn a_main_that_fails_says_what_to_do() {
     assert!(!second.status.success());
 }
 
-/// The built example: beside this test, where `cargo test` puts it; built now if it was left out
-/// (`--test readme`).
+/// The built example. `cargo test` puts it beside this test. If it was left out (`--test readme`),
+/// this builds it.
 fn hello() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
@@ -84,7 +85,7 @@ fn hello() -> PathBuf {
     hello
 }
 
-/// Where the two domains meet; removed in the end.
+/// The directory of names of the two domains. It is removed at the end.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -99,7 +100,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A killed server's name is in it.
+        // The name of a killed server is still in it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -128,7 +129,7 @@ impl Domain {
         Self { child, lines, deadline: Instant::now() + PATIENCE }
     }
 
-    /// The next line of its output; nothing once it has ended.
+    /// The next line of its output. `None` once it has ended.
     fn line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Some(line),
@@ -137,7 +138,7 @@ impl Domain {
         }
     }
 
-    /// What the kernel says of each of its threads: name, state, where it waits.
+    /// The kernel's state of each of its threads: name, state, where it waits.
     fn threads(&self) -> String {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         let told = |task: &Path, what| fs::read_to_string(task.join(what)).unwrap_or_default();

@@ -1,10 +1,11 @@
-//! What the compiler says of interfaces and types that can't travel, and what it accepts.
+//! Compiler errors about interfaces and types that can't be passed, and interfaces that must
+//! compile.
 //!
-//! After a change that is meant, `TRYBUILD=overwrite cargo test -p underpass --test ui` writes the
-//! `.stderr` files anew.
+//! After an intended change, `TRYBUILD=overwrite cargo test -p underpass --test ui` rewrites the
+//! `.stderr` files.
 
 #[test]
-fn errors_are_told_at_the_right_token() {
+fn errors_point_at_the_right_token() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/ui/*.rs");
     cases.pass("tests/ui/pass/*.rs");

@@ -43,7 +43,7 @@ impl Scene {
         for _ in 0..50 {
             assert_eq!(self.honest.count(vec![watched().0]), Ok(1));
         }
-        until("the envelopes to be closed", || {
+        until("the transit sockets to be closed", || {
             (kept_by_file_threads(self.server.pid()) <= before).then_some(())
         });
         // The lock is still held.

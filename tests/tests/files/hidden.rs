@@ -161,7 +161,7 @@ fn a_socket_is_refused_where_its_senders_death_could_not_be_heard() {
     let socket = || vec![OwnedFd::from(UnixStream::pair().unwrap().0)];
     let no_room = |result| assert!(matches!(result, Err(CallError::NoResources(..))), "{result:?}");
     // Until there is room for one more descriptor. A file takes two for a moment, as it comes in an
-    // envelope; a socket has its sender's process watched before it is taken out.
+    // transit socket; a socket has its sender's process watched before it is taken out.
     let mut put = 0;
     while shelf.put(pipe()).is_ok() {
         put += 1;

@@ -238,7 +238,7 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
         let kept = || kept_by_file_threads(server.pid());
         until("as many as may be left", || (kept() > ends * FILES_WAITING).then_some(()));
         for _ in 0..20 {
-            // Each twice, as one that is to be closed and in its envelope; beside them the standard
+            // Each twice, as one that is to be closed and in its transit socket; beside them the standard
             // three, and its end of the exchange.
             let most = 5 + 2 * ends * (FILES_WAITING + 2 * FILES + 1);
             assert!(kept() <= most, "{} files more", kept());

@@ -1,6 +1,6 @@
-//! Exporting interfaces: what a server's `main` does.
+//! Exporting interfaces: the server builder.
 
-use crate::binding::changes;
+use crate::binding::exit_events;
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::name;
 use crate::binding::replaced::GLANCE;
@@ -16,16 +16,16 @@ use std::time::Duration;
 use underpass_os::end_signal::{self, EndSignal};
 use underpass_os::{Directory, Listening, barrier, clock, fork};
 
-/// How long a server that was replaced waits for calls that it has begun.
+/// How long a server that was replaced waits for the calls that it has begun.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// A domain's exports, being put together.
+/// A server that is being configured: it exports one or more interfaces under names.
 ///
 /// # Examples
 /// ```no_run
 /// // `service` comes from an interface's `serve`.
-/// fn run(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
-///     underpass_rpc::Server::new().export("fs.cache", service).run()
+/// fn run(service: underpass::Service) -> Result<(), underpass::Error> {
+///     underpass::Server::new().export("fs.cache", service).run()
 /// }
 /// ```
 #[derive(Debug)]
@@ -33,12 +33,13 @@ const DRAIN: Duration = Duration::from_secs(60);
 pub struct Server {
     directory: Directory,
     mode: u32,
-    /// Names, and what stands under them.
+    /// The names, each with its implementation.
     exports: Vec<(String, Service)>,
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
     replace: bool,
-    /// How long to drain after a signal that asks the process to end, if it is caught.
+    /// How long to drain after a signal that asks the process to end. `None`: such signals are not
+    /// caught.
     signals: Option<Duration>,
 }
 
@@ -49,9 +50,12 @@ impl Default for Server {
 }
 
 impl Server {
-    /// No exports yet. Names will stand in `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`,
-    /// else `/run/underpass` for root and `/tmp/underpass-UID` otherwise; this user's processes may
-    /// connect.
+    /// A server without exports.
+    ///
+    /// It will put its names into `$UNDERPASS_DIR`. If that is unset, into
+    /// `$XDG_RUNTIME_DIR/underpass`; if that is unset too, into `/run/underpass` for root and
+    /// `/tmp/underpass-UID` for other users. Only processes of the same user may connect
+    /// ([`mode`](Self::mode)).
     pub fn new() -> Self {
         Self {
             directory: Directory::from_environment(),
@@ -64,26 +68,26 @@ impl Server {
         }
     }
 
-    /// Puts the names into `directory` instead.
+    /// Puts the names into `directory` instead of the default directory.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Directory::at(directory);
         self
     }
 
-    /// Who may connect, as the mode of the names' sockets: write permission is what counts. 0o600
-    /// at first.
+    /// Sets the permissions of the names' sockets. A client needs write permission to connect. The
+    /// default is 0o600.
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Exports `service` as `name` (1 to 64 bytes, no `/`, no NUL), with the options that were set
-    /// on the service.
+    /// Exports `service` as `name`, with the options that were set on the service. A name has 1 to
+    /// 64 bytes, no `/` and no NUL.
     ///
     /// # Examples
     /// ```no_run
-    /// # fn server(fs: underpass_rpc::Service, admin: underpass_rpc::Service) -> underpass_rpc::Server {
-    /// underpass_rpc::Server::new()
+    /// # fn server(fs: underpass::Service, admin: underpass::Service) -> underpass::Server {
+    /// underpass::Server::new()
     ///     .mode(0o666)
     ///     .export("fs", fs)
     ///     .export("fs.admin", admin.authorize(|peer| peer.uid() == 0))
@@ -94,43 +98,43 @@ impl Server {
         self
     }
 
-    /// What the clients of each user but root may have of this server: [`Limits::default`] at
-    /// first.
+    /// Limits what the clients of each user except root may have of this server. The default is
+    /// [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What the clients of one user may have. At first those of root (0) may have bindings for all
-    /// files of this process but an eighth.
+    /// Limits what the clients of one user may have. By default the clients of root (0) may have
+    /// bindings for 7/8 of the files that this process may open, and have no other limit.
     pub fn limits_of(mut self, uid: u32, limits: Limits) -> Self {
         self.limits_of.insert(uid, limits);
         self
     }
 
-    /// Begins to serve, on this domain's activations.
+    /// Takes the names and begins to serve, on this domain's activations.
     ///
     /// # Errors
-    /// [`ExportError`], and then nothing is exported.
+    /// [`ExportError`]. Then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
         Ok(self.bind()?.serve())
     }
 
-    /// Takes the names, and starts what serving needs. Importers can connect, and wait: nobody gets
-    /// a binding, and no call begins, before [`BoundServer::serve`].
+    /// Takes the names and starts what serving needs, but serves nobody yet. Importers can connect,
+    /// and wait until [`BoundServer::serve`].
     ///
-    /// For a server that has something left to do between the two, such as to give up rights. An
-    /// importer waits for 5 s.
+    /// For a server that has something left to do between the two, for example to drop privileges.
+    /// An importer waits for 5 s.
     ///
     /// # Errors
-    /// As of [`start`](Self::start).
+    /// The same as of [`start`](Self::start).
     ///
     /// # Examples
     /// ```no_run
-    /// # fn give_up_rights() {}
-    /// fn run(server: underpass_rpc::Server) -> Result<(), underpass_rpc::Error> {
+    /// # fn drop_privileges() {}
+    /// fn run(server: underpass::Server) -> Result<(), underpass::Error> {
     ///     let bound = server.bind()?;
-    ///     give_up_rights();
+    ///     drop_privileges();
     ///     bound.serve().until_replaced();
     ///     Ok(())
     /// }
@@ -147,7 +151,7 @@ impl Server {
         let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
         for (_, service) in &self.exports {
             underpass_threads::provide_e_stacks(service.options.stack).map_err(|e| {
-                ExportError::System("there is no room for a stack as large as `Service::stack_size` says", e)
+                ExportError::System("there is no address space for a stack of `Service::stack_size`", e)
             })?;
         }
         for (name, service) in self.exports {
@@ -159,9 +163,11 @@ impl Server {
             })?;
             let standing = listening.standing().clone();
             if service.options.authorize.is_some() {
-                // Now: later a sandbox may stand around this domain.
-                let asks = clerk().and_then(|clerk| clerk.porter().start());
-                asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
+                // Start it now: the domain may enter a sandbox later.
+                let asks = clerk().and_then(|clerk| clerk.authorizer().start());
+                asks.map_err(|e| {
+                    ExportError::System("the thread that calls `authorize` can't be started", e)
+                })?;
             }
             let (quotas, endings) = (quotas.clone(), running.endings.clone());
             let offer = Arc::new(Offer { name: name.into(), service, quotas, endings });
@@ -175,18 +181,22 @@ impl Server {
         Ok(BoundServer { running, offers })
     }
 
-    /// Takes over names that a living domain has: a server upgraded in place. Who imports from then
-    /// on comes here. The other domain turns new calls away, answers those that it has begun and
-    /// ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients
-    /// that have imported by `import_resilient` make their calls here, without having lost one, if
-    /// their state has gone on: if the interface is stateless, this server names the
-    /// [`state_id`](Service::state_id) of the other, or the client restores it. Only the owner of the
-    /// directory of names may do so, since it takes permission to write there.
+    /// Takes over names that another running domain exports: an upgrade in place.
+    ///
+    /// New importers come to this server. The old domain refuses new calls, finishes the calls that
+    /// it has begun, and ends, if it is in [`run`](Self::run) or [`Running::until_replaced`].
+    ///
+    /// Clients of `import_resilient` repeat refused calls here, and lose none, if their state has
+    /// gone on. That holds if the interface is stateless, if this server names the same
+    /// [`state_id`](Service::state_id) as the other, or if the client restores its state.
+    ///
+    /// Replacing needs permission to write in the directory of names, so only the directory's owner
+    /// can do it.
     ///
     /// # Examples
     /// ```no_run
-    /// fn upgrade(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
-    ///     underpass_rpc::Server::new().replace().export("fs.cache", service).run()
+    /// fn upgrade(service: underpass::Service) -> Result<(), underpass::Error> {
+    ///     underpass::Server::new().replace().export("fs.cache", service).run()
     /// }
     /// ```
     pub fn replace(mut self) -> Self {
@@ -194,30 +204,35 @@ impl Server {
         self
     }
 
-    /// Has [`run`](Self::run) end the server cleanly when SIGTERM comes, or SIGINT (Ctrl-C): it
-    /// removes the names, answers the calls that were begun, turns away the others
-    /// ([`Closed`](crate::CallError::Closed), not started), and takes `within` for that at the
-    /// most.
+    /// Makes [`run`](Self::run) end the server cleanly on SIGTERM and SIGINT (Ctrl-C).
     ///
-    /// After SIGTERM `run` returns `Ok`, so that `main` goes on and the process exits with its
-    /// status, 0 as a rule: it did what it was asked to. After SIGINT `run` ends the process by
-    /// SIGINT, as shells expect: a script that Ctrl-C interrupts ends only if its program did.
-    /// `main` does not go on then, and no destructor of its variables runs.
+    /// The server removes its names, answers the calls that have begun, and refuses the others
+    /// ([`Closed`](crate::CallError::Closed), not started). It takes at most `within` for that.
+    ///
+    /// * After SIGTERM `run` returns `Ok`. `main` goes on, and the process exits with its own
+    ///   status, usually 0.
+    /// * After SIGINT `run` ends the process by SIGINT, as shells expect: a script that Ctrl-C
+    ///   interrupts ends only if its program was ended by SIGINT. `main` does not go on, and no
+    ///   destructor of its variables runs.
     ///
     /// A second signal ends the process at once. A signal that the process ignores stays ignored,
     /// as under `nohup`.
     ///
-    /// A server that another one [replaces](Self::replace) drains as long as without this. A signal
-    /// that comes meanwhile shortens that to `within`, and the names stay the other's.
+    /// If another server [replaces](Self::replace) this one, this one drains for a minute, as
+    /// without this option. A signal that comes during that time shortens it to `within`. The names
+    /// stay the other server's.
     ///
-    /// Programs that end in other ways [`start`](Self::start), handle signals themselves, and then
-    /// call [`Running::shutdown`].
+    /// A program that ends in another way calls [`start`](Self::start), handles signals itself, and
+    /// then calls [`Running::shutdown`].
     ///
     /// # Examples
     /// ```no_run
     /// use std::time::Duration;
-    /// # fn serve(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
-    /// underpass_rpc::Server::new().export("fs.cache", service).drain_on_signals(Duration::from_secs(10)).run()
+    /// # fn serve(service: underpass::Service) -> Result<(), underpass::Error> {
+    /// underpass::Server::new()
+    ///     .export("fs.cache", service)
+    ///     .drain_on_signals(Duration::from_secs(10))
+    ///     .run()
     /// # }
     /// ```
     pub fn drain_on_signals(mut self, within: Duration) -> Self {
@@ -225,17 +240,17 @@ impl Server {
         self
     }
 
-    /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace))
-    /// and the calls begun here are answered; but for a minute at the most then. Or until a signal
-    /// comes, if [`drain_on_signals`](Self::drain_on_signals) says so.
+    /// Serves until other domains have taken over all names ([`replace`](Self::replace)) and the
+    /// calls begun here are answered. It waits at most a minute for these calls. If
+    /// [`drain_on_signals`](Self::drain_on_signals) is set, a signal ends it too.
     ///
     /// # Errors
-    /// As [`start`](Self::start). [`ExportError::System`] if the process handles one of the signals
-    /// in another way, of which it was to drain.
+    /// The same as of [`start`](Self::start). [`ExportError::System`] if this process already
+    /// handles one of the signals of `drain_on_signals`.
     pub fn run(self) -> Result<(), Error> {
         let signals = self.signals;
         let refused = |e| ExportError::System("SIGTERM and SIGINT can't be caught", e);
-        // Before the names are there.
+        // Catch signals before the names exist.
         let bell = signals.map(|_| end_signal::catch()).transpose().map_err(refused)?;
         let running = self.start().inspect_err(|_| bell.iter().for_each(|_| end_signal::release()))?;
         if let Some(bell) = bell {
@@ -243,7 +258,7 @@ impl Server {
             heard.inspect_err(|_| end_signal::release()).map_err(refused)?;
         }
         let signal = || signals.and_then(|_| end_signal::came());
-        changes::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
+        exit_events::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
         let latest = if signal().is_some() { u64::MAX } else { clock::deadline_ns(DRAIN) };
         let mut told = None;
         running.drain(|| match (signals, signal()) {
@@ -254,7 +269,7 @@ impl Server {
             Some(signal @ EndSignal::Interrupt) => signal.end(),
             Some(EndSignal::Terminate) => Ok(()),
             None => {
-                // The program goes on without this server: its signals end it again.
+                // The program goes on without this server, so signals end the program again.
                 bell.iter().for_each(|_| end_signal::release());
                 Ok(())
             }

@@ -1,9 +1,8 @@
-//! What the channels of one binding have in common on the server's side: they are served, and
-//! closed, as one.
+//! The channels of one binding, on the server's side: they are served, and closed, together.
 
-use crate::binding::clocks::Shift;
+use crate::binding::clock_offset::ClockOffset;
 use crate::binding::object::Binding;
-use crate::binding::record::Record;
+use crate::binding::record::BindingRecord;
 use crate::control::connection::Connection;
 use crate::dispatch::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,72 +14,77 @@ use underpass_threads::critical;
 pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
-    record: Arc<Record>,
-    /// Whether the client may pass it on.
+    record: Arc<BindingRecord>,
+    /// Whether the client may pass the binding on.
     shareable: bool,
-    /// From its client's clock.
-    shift: Shift,
+    /// Turns times of the client's clock into times of this domain's clock.
+    clock_offset: ClockOffset,
     members: Mutex<Members>,
 }
 
 #[derive(Debug, Default)]
 struct Members {
     ends: Vec<Weak<ServerEnd>>,
-    /// The clerk's keys of the further channels.
+    /// The clerk's keys of the channels beside the first.
     keys: Vec<u64>,
-    /// Those by which it may be passed on, while it lasts.
+    /// The tickets of this binding that may still be used.
     tickets: Vec<Weak<Connection>>,
-    /// Channels that were asked for beside the first, whether they are there or not.
+    /// Channels beside the first that the client asked for, whether they were made or not.
     asked: usize,
     closed: bool,
-    /// Channels that are not closed, or have a call under way; and one more while the binding is
-    /// given to its client.
+    /// Channels that are open or have a call under way. One more while the clerk hands the binding
+    /// to its client.
     active: usize,
     /// The binding has ended for good.
     over: bool,
 }
 
 impl Members {
-    /// Whether the binding ends for good just now.
+    /// Whether this call ends the binding for good.
     fn end_for_good(&mut self) -> bool {
         self.closed && self.active == 0 && !std::mem::replace(&mut self.over, true)
     }
 }
 
 impl Family {
-    /// That of a binding of `export`, without ends.
-    pub(crate) fn new(export: u64, record: Arc<Record>, shareable: bool, shift: Shift) -> Arc<Self> {
-        Arc::new(Self { export, record, shareable, shift, members: Mutex::default() })
+    /// The group of a binding of `export`, without channels.
+    pub(crate) fn new(
+        export: u64,
+        record: Arc<BindingRecord>,
+        shareable: bool,
+        clock_offset: ClockOffset,
+    ) -> Arc<Self> {
+        Arc::new(Self { export, record, shareable, clock_offset, members: Mutex::default() })
     }
 
     pub(crate) fn is_shareable(&self) -> bool {
         self.shareable
     }
 
-    /// What makes times of this domain's clock out of the client's.
-    pub(crate) fn shift(&self) -> Shift {
-        self.shift
+    /// The offset that turns times of the client's clock into times of this domain's clock.
+    pub(crate) fn clock_offset(&self) -> ClockOffset {
+        self.clock_offset
     }
 
     pub(crate) fn binding(&self) -> &Binding {
         self.record.binding()
     }
 
-    pub(crate) fn record(&self) -> &Arc<Record> {
+    pub(crate) fn record(&self) -> &Arc<BindingRecord> {
         &self.record
     }
 
-    /// An end of one of its channels is made, or the binding is about to be given to its client.
+    /// A channel's end is made, or the clerk begins to hand the binding to its client.
     pub(crate) fn begins(&self) {
         let _held = critical();
         self.members().active += 1;
     }
 
-    /// One that is closed has no call under way any more, or it is known whether the client got the
-    /// binding. Once for each [`begins`](Self::begins).
+    /// A closed channel has no call under way any more, or it is known whether the client got the
+    /// binding. Called once for each [`begins`](Self::begins).
     ///
-    /// That may be before the family is told that it is closed. The second of this call and
-    /// [`disband`](Self::disband) finds that the binding has ended.
+    /// That may happen before [`disband`](Self::disband) marks the group as closed. Whichever of
+    /// the two calls comes second finds that the binding has ended.
     pub(crate) fn rests(&self) {
         let held = critical();
         let mut members = self.members();
@@ -101,16 +105,16 @@ impl Family {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for one more channel: its number. Nothing if no honest client asks for so
-    /// many; those that failed count too.
-    pub(crate) fn grants(&self) -> Option<u8> {
+    /// The number of the further channel that the client asks for. `None` if the client has asked
+    /// for more channels than an honest client does; requests that failed count too.
+    pub(crate) fn next_channel_number(&self) -> Option<u8> {
         let _held = critical();
         let mut members = self.members();
         members.asked += 1;
         u8::try_from(members.asked).ok().filter(|&number| usize::from(number) < CHANNELS)
     }
 
-    /// One more end; `false` if the binding is closed.
+    /// Adds an end. Returns `false` if the binding is closed.
     pub(crate) fn join(&self, end: &Arc<ServerEnd>) -> bool {
         let _held = critical();
         let mut members = self.members();
@@ -120,20 +124,20 @@ impl Family {
         !members.closed
     }
 
-    /// The clerk has this key for one of its further channels.
-    pub(crate) fn has_key(&self, key: u64) {
+    /// The clerk has this key for one of the further channels.
+    pub(crate) fn add_key(&self, key: u64) {
         let _held = critical();
         self.members().keys.push(key);
     }
 
-    /// The clerk's keys of its further channels, which end.
+    /// Takes the clerk's keys of the further channels, which the clerk then ends.
     pub(crate) fn take_keys(&self) -> Vec<u64> {
         let _held = critical();
         std::mem::take(&mut self.members().keys)
     }
 
-    /// It may be passed on by `ticket` as well, which ends with it.
-    pub(crate) fn shared(&self, ticket: Weak<Connection>) {
+    /// Adds a ticket, which ends when the binding ends.
+    pub(crate) fn add_ticket(&self, ticket: Weak<Connection>) {
         let _held = critical();
         let mut members = self.members();
         members.tickets.retain(|ticket| ticket.strong_count() > 0);
@@ -148,7 +152,7 @@ impl Family {
         self.members().closed
     }
 
-    /// Takes the ends out for good: no more join.
+    /// Closes the group for good and takes the ends out: no further end can join.
     fn disband(&self) -> Vec<Arc<ServerEnd>> {
         let held = critical();
         let mut members = self.members();
@@ -164,27 +168,28 @@ impl Family {
         ends
     }
 
-    /// Ends all of it; `tell` tells the client, over each channel.
+    /// Ends all channels. `tell` notifies the client, over each channel. Returns `false` if no
+    /// channel was open.
     fn end(&self, tell: impl Fn(&ServerEnd)) -> bool {
         let ends: Vec<_> = self.disband().into_iter().filter(|end| !end.is_closed()).collect();
-        // All, before the client is told over any.
+        // Close all ends before the client is notified over any of them.
         ends.iter().for_each(|end| end.close());
         ends.iter().for_each(|end| tell(end));
         !ends.is_empty()
     }
 
-    /// One end is closed: so are all. The clerk hears of it by their sockets.
+    /// One end is closed, so this closes all. The clerk learns of it by their sockets.
     pub(crate) fn close(&self) {
         self.end(|end| end.mailbox().close());
     }
 
-    /// As [`close`](Self::close), and the client is to have no more of it; `false` if it was
-    /// closed.
+    /// The same as [`close`](Self::close), and tells the client that the binding is revoked.
+    /// Returns `false` if it was closed.
     pub(crate) fn revoke(&self) -> bool {
         self.end(|end| end.mailbox().revoke())
     }
 
-    /// Begins no more calls: all that come are turned away.
+    /// Begins no more calls: refuses all that come.
     pub(crate) fn drain(&self) {
         self.ends().iter().for_each(|end| end.drain());
     }
@@ -200,7 +205,7 @@ impl Family {
     }
 }
 
-/// The clerk hears of it, and clears them away.
+/// Hangs up tickets. The clerk sees the hang-ups and removes the tickets from its table.
 fn hang_up(tickets: &[Weak<Connection>]) {
     tickets.iter().filter_map(Weak::upgrade).for_each(|ticket| ticket.hang_up());
 }
@@ -210,22 +215,22 @@ mod tests {
     use super::*;
     use crate::binding::peer::Peer;
     use crate::binding::record::{Endings, OnEnd};
-    use crate::control::connection::Link;
+    use crate::control::connection::BindingLink;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::Socket;
 
     #[test]
-    fn so_many_channels_are_granted() {
+    fn a_binding_gets_a_bounded_number_of_channels() {
         let (ours, _theirs) = Socket::pair().unwrap();
-        let peer = Peer::of(&Link::new(Connection::new(ours))).unwrap();
-        let record = Record::new(Binding::new("name".into(), peer, None), None, Arc::default());
-        let family = Family::new(0, record, false, Shift::default());
-        assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
-        assert!(family.grants().is_none() && family.grants().is_none());
+        let peer = Peer::of(&BindingLink::new(Connection::new(ours))).unwrap();
+        let record = BindingRecord::new(Binding::new("name".into(), peer, None), None, Arc::default());
+        let family = Family::new(0, record, false, ClockOffset::default());
+        assert!((1..CHANNELS).all(|number| family.next_channel_number() == Some(number as u8)));
+        assert!(family.next_channel_number().is_none() && family.next_channel_number().is_none());
     }
 
     #[test]
-    fn the_end_of_a_binding_that_is_closed_is_to_come_while_a_call_of_it_runs() {
+    fn a_closed_binding_ends_for_good_after_its_last_call() {
         let (endings, hooks) = (Arc::<Endings>::default(), Arc::new(AtomicUsize::new(0)));
         let counted = hooks.clone();
         let on_end: Arc<OnEnd> = Arc::new(move |_| {
@@ -233,8 +238,8 @@ mod tests {
         });
         for (on_end, expected) in [(Some(on_end), 1), (None, 1)] {
             let binding = Binding::new("name".into(), Peer::here(), None);
-            let record = Record::new(binding, on_end, endings.clone());
-            let family = Family::new(0, record, false, Shift::default());
+            let record = BindingRecord::new(binding, on_end, endings.clone());
+            let family = Family::new(0, record, false, ClockOffset::default());
             // A channel with a call under way.
             family.begins();
             assert!(!endings.are_over(), "an open binding has its end before it");

@@ -1,10 +1,11 @@
-//! A process that was forked off has no part in its parent's bindings. See decision 0033.
+//! A forked child does not use its parent's bindings. See decision 0033.
 //!
-//! It has their sockets, and would end them by a hang-up; so it does nothing with them: it has no
-//! clerk ([`fork::check`]). It has not their regions, which are not copied. Before it could touch
-//! one it finds its bindings closed, because `fork` closes them in the child.
+//! The child shares the parent's sockets, and a hang-up by the child would end the parent's
+//! bindings. So the child does nothing with the sockets: it has no clerk ([`fork::check`]). The
+//! regions are not copied into the child. The child finds all bindings closed before it can touch a
+//! region, because `fork` closes them in the child.
 
-use crate::counters::{self, Ends};
+use crate::counters::{self, CountedEnds};
 use std::cell::Cell;
 use std::io;
 use std::sync::MutexGuard;
@@ -12,14 +13,15 @@ use underpass_os::fork;
 use underpass_processor::lines;
 use underpass_threads::{CriticalSection, critical};
 
-/// What whoever forks holds meanwhile, so that the child finds it whole.
-type Held = (MutexGuard<'static, Option<Ends>>, lines::LockedLines, CriticalSection);
+/// The locks that the forking thread holds during the fork, so that the child finds consistent
+/// state.
+type Held = (MutexGuard<'static, Option<CountedEnds>>, lines::LockedLines, CriticalSection);
 
 thread_local! {
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };
 }
 
-/// Has `fork` see to the bindings from now on. Once.
+/// Registers the handlers that `fork` calls from now on. Called once.
 pub(crate) fn watch() -> io::Result<()> {
     fork::watch(before, parent, child)
 }
@@ -35,7 +37,7 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     if let Some((ends, lines, _critical)) = HELD.take() {
-        ends.iter().for_each(Ends::cut_off);
+        ends.iter().for_each(CountedEnds::cut_off);
         lines.cut_off();
     }
 }

@@ -1,6 +1,8 @@
-//! The three messages by which a binding is made. Both sides doubt what the other says.
+//! The messages that make a binding: the client's hello and the server's answer. Each side checks
+//! what the other has sent.
+//! the other sent.
 
-use crate::binding::clocks::{self, Clock};
+use crate::binding::clock_offset::{self, Clock};
 use std::io;
 use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
@@ -10,28 +12,28 @@ use underpass_wire::{Decode, Encode};
 
 const MAGIC: u32 = 0x5552_5043;
 
-/// The longest of the messages: a descriptor's text is cut to fit.
+/// Bytes of the longest message. The text of a descriptor is cut to fit.
 pub(crate) const LONGEST: usize = 64 * 1024;
-/// The longest hello that is listened to, with room for what a later version may say.
+/// Bytes of the longest hello that a server accepts. Leaves space for fields of later versions.
 pub(crate) const LONGEST_HELLO: usize = 1024;
 const MOST_TEXT: usize = LONGEST - 256;
 
-/// How a domain runs, as far as its peers want to know.
+/// The facts about a domain that its peers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
-    /// It has registered for barriers from others.
+pub(crate) struct Capabilities {
+    /// The domain has registered for memory barriers that other processes request (membarrier).
     barriers: bool,
-    /// The only CPU that it may use, if there is but one.
+    /// The only CPU that the domain may use, if there is only one.
     only_cpu: Option<u32>,
-    /// It serves calls on donated processors alone.
+    /// The domain serves calls on donated processors alone.
     donated_only: bool,
 }
 
-/// A manner as it travels.
-type Parts = (bool, Option<u32>, bool);
+/// Capabilities in the form in which they are encoded.
+type EncodedCapabilities = (bool, Option<u32>, bool);
 
-impl Manner {
-    /// This domain's.
+impl Capabilities {
+    /// The capabilities of this domain.
     pub(crate) fn own() -> Self {
         let only_cpu = match cpu::allowed().as_deref() {
             Ok(&[only]) => Some(only as u32),
@@ -40,58 +42,58 @@ impl Manner {
         Self { barriers: barrier::register(), only_cpu, donated_only: Pool::donated_only() }
     }
 
-    fn parts(self) -> Parts {
+    fn parts(self) -> EncodedCapabilities {
         (self.barriers, self.only_cpu, self.donated_only)
     }
 
-    fn of((barriers, only_cpu, donated_only): Parts) -> Self {
+    fn of((barriers, only_cpu, donated_only): EncodedCapabilities) -> Self {
         Self { barriers, only_cpu, donated_only }
     }
 
-    /// The fence that both can do with.
+    /// The cheapest fence that is correct for both sides.
     pub(crate) fn fence(self, theirs: Self) -> Fence {
         if self.barriers && theirs.barriers { Fence::Light } else { Fence::Full }
     }
 
-    /// Where the two may meet.
-    pub(crate) fn meeting(self, theirs: Self) -> Meeting {
+    /// On which CPUs the two domains may run.
+    pub(crate) fn placement(self, theirs: Self) -> CpuPlacement {
         let both = self.only_cpu.zip(theirs.only_cpu);
-        // Who serves on donated processors alone runs where its client has stopped.
+        // A server that runs on donated processors alone runs where its client has stopped.
         let by_turns = self.donated_only || theirs.donated_only;
-        let elsewhere = !by_turns && both.is_none_or(|(a, b)| a != b);
-        Meeting {
-            elsewhere,
-            shares: both.is_none_or(|(a, b)| a == b),
-            defers: !elsewhere && both.is_none_or(|(a, b)| a == b),
+        let may_overlap = !by_turns && both.is_none_or(|(a, b)| a != b);
+        CpuPlacement {
+            may_overlap,
+            may_share_cpu: both.is_none_or(|(a, b)| a == b),
+            same_cpu_only: !may_overlap && both.is_none_or(|(a, b)| a == b),
         }
     }
 }
 
-/// Where two domains may run, seen from either.
+/// On which CPUs two domains may run. The value is the same seen from either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meeting {
-    /// Perhaps at the same time, on different CPUs.
-    pub(crate) elsewhere: bool,
-    /// Perhaps on the same CPU, one after the other.
-    pub(crate) shares: bool,
-    /// Never otherwise: a processor of the peer's own would be this one.
-    pub(crate) defers: bool,
+pub(crate) struct CpuPlacement {
+    /// The two may run at the same time, on different CPUs.
+    pub(crate) may_overlap: bool,
+    /// The two may run on the same CPU, one after the other.
+    pub(crate) may_share_cpu: bool,
+    /// Both have the same only CPU, so a processor of the peer's own would be this one.
+    pub(crate) same_cpu_only: bool,
 }
 
-/// Client to server: what it wants.
+/// Client to server: the interface that the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) hash: u64,
-    pub(crate) manner: Manner,
+    pub(crate) capabilities: Capabilities,
     pub(crate) clock: Clock,
 }
 
-/// Server to client: what it gets. The region's file comes along with `Welcome`.
+/// Server to client: the binding, or why there is none. The region's file comes with `Welcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HelloReply {
     Welcome {
-        manner: Manner,
-        /// Names the state that the export serves, if its server says that.
+        capabilities: Capabilities,
+        /// Names the state that the export serves, if the server named it.
         state: Option<u128>,
     },
     OtherVersion {
@@ -125,33 +127,33 @@ fn written(value: &impl Encode) -> Vec<u8> {
 }
 
 fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
-    // Bytes left over are a later version's business.
+    // A later version may append fields: ignore bytes that are left over.
     T::decode(&mut bytes).ok()
 }
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), self.hash, self.manner.parts(), self.clock.parts()))
+        written(&(head(), self.hash, self.capabilities.parts(), self.clock.parts()))
     }
 
-    /// The hello, or the answer to give instead.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Answer> {
+    /// Decodes a hello. The error is the answer that the server sends instead.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, HelloReply> {
         let spoken: Head = read(bytes)
             .filter(|head: &Head| head.0 == MAGIC)
-            .ok_or_else(|| Answer::Failed { why: "that was no hello".to_owned() })?;
+            .ok_or_else(|| HelloReply::Failed { why: "the first message is no hello".to_owned() })?;
         if spoken != head() {
-            return Err(Answer::OtherVersion { version: VERSION });
+            return Err(HelloReply::OtherVersion { version: VERSION });
         }
-        let (_, hash, manner, clock): (Head, u64, Parts, clocks::Parts) =
-            read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
-        Ok(Self { hash, manner: Manner::of(manner), clock: Clock::of(clock) })
+        let (_, hash, capabilities, clock): (Head, u64, EncodedCapabilities, clock_offset::EncodedClock) =
+            read(bytes).ok_or_else(|| HelloReply::Failed { why: "the hello is malformed".to_owned() })?;
+        Ok(Self { hash, capabilities: Capabilities::of(capabilities), clock: Clock::of(clock) })
     }
 }
 
-impl Answer {
+impl HelloReply {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { manner, state } => written(&(head(), 0u8, manner.parts(), *state)),
+            Self::Welcome { capabilities, state } => written(&(head(), 0u8, capabilities.parts(), *state)),
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
@@ -161,15 +163,17 @@ impl Answer {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
-        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "an answer that no server gives");
+        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "the server's answer is malformed");
         let (found, kind): (Head, u8) =
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes).map(|(_, _, manner, state): (Head, u8, Parts, Option<u128>)| Self::Welcome {
-                manner: Manner::of(manner),
-                state,
-            }),
+            0 => read(bytes).map(
+                |(_, _, capabilities, state): (Head, u8, EncodedCapabilities, Option<u128>)| Self::Welcome {
+                    capabilities: Capabilities::of(capabilities),
+                    state,
+                },
+            ),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
@@ -196,52 +200,56 @@ mod tests {
 
     #[test]
     fn messages_survive_the_socket() {
-        let manner = Manner { barriers: true, only_cpu: Some(1), donated_only: true };
-        let hello = Hello { hash: 7, manner, clock: Clock::of((-5, 6)) };
+        let capabilities = Capabilities { barriers: true, only_cpu: Some(1), donated_only: true };
+        let hello = Hello { hash: 7, capabilities, clock: Clock::of((-5, 6)) };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         for answer in [
-            Answer::Welcome { manner, state: None },
-            Answer::Welcome { manner, state: Some(u128::MAX - 1) },
-            Answer::OtherVersion { version: 9 },
-            Answer::OtherInterface { hash: 3, text: "text".to_owned() },
-            Answer::Failed { why: "no".to_owned() },
-            Answer::Denied { why: "no".to_owned() },
-            Answer::Limit { why: "no".to_owned() },
+            HelloReply::Welcome { capabilities, state: None },
+            HelloReply::Welcome { capabilities, state: Some(u128::MAX - 1) },
+            HelloReply::OtherVersion { version: 9 },
+            HelloReply::OtherInterface { hash: 3, text: "text".to_owned() },
+            HelloReply::Failed { why: "no".to_owned() },
+            HelloReply::Denied { why: "no".to_owned() },
+            HelloReply::Limit { why: "no".to_owned() },
         ] {
-            assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap(), answer);
+            assert_eq!(HelloReply::from_bytes(&answer.to_bytes()).unwrap(), answer);
         }
     }
 
     #[test]
-    fn damaged_messages_are_told() {
-        let manner = Manner { barriers: true, only_cpu: None, donated_only: false };
-        let bytes = Hello { hash: 7, manner, clock: Clock::own() }.to_bytes();
+    fn malformed_messages_are_refused() {
+        let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
+        let bytes = Hello { hash: 7, capabilities, clock: Clock::own() }.to_bytes();
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }
         let mut other = bytes.clone();
         other[4] += 1;
-        assert_eq!(Hello::from_bytes(&other), Err(Answer::OtherVersion { version: VERSION }));
-        assert!(Answer::from_bytes(&bytes[..3]).is_err());
+        assert_eq!(Hello::from_bytes(&other), Err(HelloReply::OtherVersion { version: VERSION }));
+        assert!(HelloReply::from_bytes(&bytes[..3]).is_err());
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let answer = Answer::Failed { why: "ä".repeat(LONGEST) };
+        let answer = HelloReply::Failed { why: "ä".repeat(LONGEST) };
         assert!(answer.to_bytes().len() <= LONGEST);
-        assert!(Answer::from_bytes(&answer.to_bytes()).is_ok());
+        assert!(HelloReply::from_bytes(&answer.to_bytes()).is_ok());
     }
 
     #[test]
     fn polling_pays_unless_both_have_the_same_only_cpu() {
-        let on = |only_cpu| Manner { barriers: false, only_cpu, donated_only: false };
-        let at = |elsewhere, shares| Meeting { elsewhere, shares, defers: !elsewhere };
-        assert_eq!(on(Some(1)).meeting(on(Some(1))), at(false, true));
-        assert_eq!(on(Some(1)).meeting(on(Some(0))), at(true, false));
-        assert_eq!(on(None).meeting(on(None)), at(true, true));
-        assert_eq!(on(Some(1)).meeting(on(None)), at(true, true));
-        let donated = Manner { donated_only: true, ..on(None) };
-        assert_eq!(on(Some(1)).meeting(donated), at(false, true));
-        assert_eq!(donated.meeting(on(None)), at(false, true));
+        let on = |only_cpu| Capabilities { barriers: false, only_cpu, donated_only: false };
+        let at = |may_overlap, may_share_cpu| CpuPlacement {
+            may_overlap,
+            may_share_cpu,
+            same_cpu_only: !may_overlap,
+        };
+        assert_eq!(on(Some(1)).placement(on(Some(1))), at(false, true));
+        assert_eq!(on(Some(1)).placement(on(Some(0))), at(true, false));
+        assert_eq!(on(None).placement(on(None)), at(true, true));
+        assert_eq!(on(Some(1)).placement(on(None)), at(true, true));
+        let donated = Capabilities { donated_only: true, ..on(None) };
+        assert_eq!(on(Some(1)).placement(donated), at(false, true));
+        assert_eq!(donated.placement(on(None)), at(false, true));
     }
 }

@@ -1,22 +1,22 @@
-//! The end of all connections at once: what a process does before it executes another program.
+//! Ends all connections at once, before this process executes another program.
 
 use crate::control::clerk::clerk;
 use underpass_os::fork;
 
-/// Ends every binding of this process and everything that it exports, at once: for a process that
-/// is about to execute another program ([`exec`]).
+/// Ends every binding and every export of this process at once. Call it before [`exec`].
 ///
-/// The kernel closes the bindings of a process that executes a program, but only when all of its
-/// kernel threads have ended. One of them may hang for ever over a file that a peer has passed and
-/// holds (see `doc/security.md`). Then `exec` hangs, and without this call no peer would hear that
-/// the process is gone.
+/// The kernel closes the bindings of a process that executes a program only when all kernel threads
+/// of the process have ended. One of them may hang forever closing a file that a peer has passed
+/// and holds (see `doc/security.md`). Then `exec` hangs, and without this call no peer would learn
+/// that the process is gone.
 ///
-/// Peers hear what they hear of a process that ends: their calls end with
-/// [`PeerDied`](crate::CallError::PeerDied). So do calls of this process. It waits for nothing. To
-/// let calls under way end first, call [`Running::shutdown`](crate::Running::shutdown) before it.
-/// The names stay as those of a server that has died, until another takes them over.
+/// Peers see what they see when a process ends: their calls fail with
+/// [`PeerDied`](crate::CallError::PeerDied). So do this process's own calls. The function does not
+/// wait for calls under way. To let them finish, call
+/// [`Running::shutdown`](crate::Running::shutdown) first. The names stay, like those of a server
+/// that has died, until another server takes them over.
 ///
-/// In a child that was forked off it does nothing, as the child has none of the bindings.
+/// In a forked child the function does nothing, because the child has none of the bindings.
 ///
 /// [`exec`]: std::os::unix::process::CommandExt::exec
 ///
@@ -25,9 +25,9 @@ use underpass_os::fork;
 /// use std::os::unix::process::CommandExt;
 /// use std::process::Command;
 ///
-/// underpass_rpc::hang_up();
+/// underpass::hang_up();
 /// let failed = Command::new("/usr/bin/another-program").exec();
-/// eprintln!("it could not be executed: {failed}");
+/// eprintln!("exec failed: {failed}");
 /// ```
 pub fn hang_up() {
     if fork::check().is_err() {

@@ -1,13 +1,13 @@
-//! Importing an interface: how a client comes to its binding.
+//! Importing an interface: how a client gets its binding.
 
-use crate::binding::clocks::Clock;
-use crate::binding::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::binding::clock_offset::Clock;
+use crate::binding::handshake::{Capabilities, Hello, HelloReply, LONGEST};
 use crate::binding::name;
 use crate::call::client::ClientEnd;
 use crate::control::clerk::clerk;
-use crate::control::connection::{Connection, Link};
+use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::error::ImportError;
 use crate::payload::file_thread::{self, ReceivedMessage, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
@@ -23,31 +23,32 @@ use underpass_sync::mpmc::{self, RecvTimeoutError};
 use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
-/// How long a server may take to answer, before it is asked again where there is time.
+/// How long an importer waits for a server's answer. After that it connects anew, if it has time
+/// left.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait at the most for an answer before looking again whether the binding is wanted
-/// still.
+/// The longest wait for an answer before the importer checks again whether the binding is still
+/// wanted.
 const GLANCE: Duration = Duration::from_millis(20);
-/// The shortest pause between two looks, and the usual one of a user-level thread.
+/// The shortest pause between two attempts, and the usual one of a user-level thread.
 const STEP: Duration = Duration::from_micros(500);
-/// The longest pause between two looks whether a server has appeared.
+/// The longest pause between two attempts to find a server.
 const LONGEST_STEP: Duration = Duration::from_millis(10);
 
-/// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again
-/// and again.
+/// Tells until when a binding is wanted, in ns of the clock. The time may change, so the importer
+/// asks repeatedly.
 pub(crate) type Until<'a> = &'a dyn Fn() -> u64;
 
-/// A binding, and the clerk's care for it.
+/// A client's binding. When it is dropped, the clerk stops watching it.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) end: Arc<ClientEnd>,
-    /// Names the state that the server has for its clients, if it says so.
+    /// Names the state that the server keeps for its clients, if the server named it.
     state: Option<u128>,
     key: u64,
 }
 
 impl Bound {
-    /// Whether the server says that it has the state which the server of `earlier` had.
+    /// Whether the server says that it has the state of `earlier`'s server.
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.state.is_some() && self.state == earlier.state
     }
@@ -62,13 +63,13 @@ impl Drop for Bound {
     }
 }
 
-/// Where `name` stands, if it can be one.
+/// The path of `name`, if the name is valid.
 pub(crate) fn path_of(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
     name::check(name).map_err(ImportError::BadName)?;
     Ok(directory.join(name))
 }
 
-/// Makes a binding to `name`; waits for it to be exported for at most `within`.
+/// Makes a binding to `name`. Waits at most `within` for a server to export the name.
 pub(crate) fn bind(
     directory: &Directory,
     name: &str,
@@ -85,8 +86,8 @@ pub(crate) fn bind(
     })
 }
 
-/// Makes a binding to `name`; waits until somebody exports it and answers, or until it is wanted no
-/// more.
+/// Makes a binding to `name`. Waits until a server exports the name and answers, or until nobody
+/// wants the binding any more.
 pub(crate) fn bind_until(
     directory: &Directory,
     name: &str,
@@ -107,28 +108,28 @@ pub(crate) fn bind_until(
         if left.is_zero() {
             return Err(failed);
         }
-        // An importer that has waited for long can wait a little longer: a sixteenth of that. An
-        // inotify descriptor would tell at once. But if the process is killed, the kernel closes
-        // its files one after another, and waits for long over that one, while peers take it to be
-        // alive.
+        // The pause grows to a sixteenth of the time waited so far. An inotify descriptor would
+        // notify at once. But if the process is killed, the kernel closes its files one after
+        // another, and closing an inotify descriptor takes long. Peers would consider the process
+        // alive meanwhile.
         let step = (begun.elapsed() / 16).clamp(STEP, LONGEST_STEP);
         sleep(left.min(step));
     }
 }
 
-/// Where `name` stands, if it can be one and this process may import.
+/// The path of `name`, if the name is valid and this process may import.
 fn allowed(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
     let path = path_of(directory, name)?;
     fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
     Ok(path)
 }
 
-/// Whether another attempt may go well though this one failed.
+/// Whether a later attempt may succeed though this one failed.
 pub(crate) fn may_pass(e: &ImportError) -> bool {
     matches!(e, ImportError::NotExported(_) | ImportError::Dead(_) | ImportError::NoAnswer(..))
 }
 
-/// How long it is until a time.
+/// The time left until `end_ns`.
 fn left_until(end_ns: u64) -> Duration {
     Duration::from_nanos(end_ns.saturating_sub(clock::now_ns()))
 }
@@ -154,15 +155,15 @@ fn attempt(
     })?;
     failpoint!("import-connected");
     if socket.peer().is_ok_and(|peer| is_behind(peer.uid)) {
-        let why = "what its user has passed before is still being closed";
-        return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
+        let why = "files that its user has passed before are still being closed; try again later";
+        return Err(ImportError::System("this server can't be imported from now", io::Error::other(why)));
     }
     introduce(socket, None, path, descriptor, until)
 }
 
-/// A binding that a client has passed on: `ticket` is what came of [`ClientEnd::share`].
+/// Makes a binding from one that a client has passed on. `ticket` comes from [`ClientEnd::share`].
 pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
-    let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
+    let system = |e| ImportError::System("the ticket can't be used", e);
     fork::check().map_err(system)?;
     let ticket = PassedSocket::adopt(ticket).map_err(system)?;
     let (socket, theirs) = Socket::pair().map_err(system)?;
@@ -174,8 +175,10 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
     })
 }
 
-/// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and
-/// makes the binding that is the answer.
+/// Makes a binding: sends a hello and reads the answer.
+///
+/// Without a ticket the hello goes over `socket`. With a ticket it goes over the ticket, along with
+/// the other end of `socket`.
 pub(crate) fn introduce(
     socket: Socket,
     by: Option<(PassedSocket, OwnedFd)>,
@@ -183,8 +186,8 @@ pub(crate) fn introduce(
     descriptor: &Descriptor,
     until: Until<'_>,
 ) -> Result<Bound, ImportError> {
-    let own = Manner::own();
-    let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
+    let own = Capabilities::own();
+    let hello = Hello { hash: descriptor.hash, capabilities: own, clock: Clock::own() };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -194,36 +197,37 @@ pub(crate) fn introduce(
         }
     };
     let by_ticket = by.is_some();
-    // What the server has of it is its own from now on.
+    // Close our copy of the end that the server now has.
     drop(by);
-    said.map_err(unheard(path, "the server can't be spoken to"))?;
+    said.map_err(unheard(path, "the hello can't be sent"))?;
     failpoint!("import-said");
     let received = hear(&socket, path, until)?;
     if received.bytes.is_empty() {
-        // It hung up without an answer: it ended, or took us for late.
+        // The server hung up without an answer: it has ended, or it considered this client too
+        // late.
         return Err(ImportError::Dead(path.into()));
     }
-    let answer = Answer::from_bytes(&received.bytes);
+    let answer = HelloReply::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
-        Answer::Welcome { manner, state } => {
+        HelloReply::Welcome { capabilities, state } => {
             let files = PassedFiles::new(received.files, &socket.unclosed());
-            let (end, key) = bound(socket, by_ticket, files, own, manner, descriptor)?;
+            let (end, key) = bound(socket, by_ticket, files, own, capabilities, descriptor)?;
             Ok(Bound { end, state, key })
         }
-        Answer::OtherVersion { version } => Err(ImportError::Version(format!(
+        HelloReply::OtherVersion { version } => Err(ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
             path.display(),
             underpass_channel::layout::VERSION
         ))),
-        Answer::OtherInterface { hash, text } => Err(ImportError::Mismatch {
+        HelloReply::OtherInterface { hash, text } => Err(ImportError::Mismatch {
             path: path.into(),
             ours: descriptor.hash,
             theirs: hash,
             differences: descriptor.differences(&text),
         }),
-        Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
-        Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
-        Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
+        HelloReply::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+        HelloReply::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
+        HelloReply::Limit { why } => Err(ImportError::Limit(path.into(), why)),
     }
 }
 
@@ -231,7 +235,7 @@ pub(crate) fn introduce(
 fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<ReceivedMessage, ImportError> {
     let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
     let until = || until().min(waits_until);
-    if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
+    if !answered(socket, &until).map_err(unheard(path, "the server's answer can't be awaited"))? {
         return Err(match calls_end() {
             true => ImportError::Cancelled,
             false => ImportError::NoAnswer(path.into(), patience),
@@ -240,12 +244,12 @@ fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<ReceivedMe
     receive_answer(socket, &until).map_err(|e| match e.kind() {
         io::ErrorKind::TimedOut if calls_end() => ImportError::Cancelled,
         io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
-        _ => unheard(path, "the server's answer can't be had")(e),
+        _ => unheard(path, "the server's answer can't be received")(e),
     })
 }
 
-/// What to say where the server could not be spoken to or heard. One that ends in the middle is as
-/// dead as one that had ended before.
+/// The error for a failure to send or receive. A server that ended during the handshake is reported
+/// like one that had ended before.
 fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError {
     move |e| match e.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
@@ -253,36 +257,36 @@ fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError
     }
 }
 
-/// The end of the binding of which the server has sent the region and, by a ticket, where it hears;
-/// and its key at the clerk.
+/// The client's end of a new binding, and its key at the clerk. `files` are the region and, if the
+/// binding was made by a ticket, the socket that the server reads.
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
     mut files: PassedFiles,
-    own: Manner,
-    theirs: Manner,
+    own: Capabilities,
+    theirs: Capabilities,
     descriptor: &Descriptor,
 ) -> Result<(Arc<ClientEnd>, u64), ImportError> {
     let system = |what| move |e| ImportError::System(what, e);
-    // The kernel drops files that this domain has no room for.
+    // The kernel drops files if this process can open no more.
     let missing =
         || ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24));
     let file = files.take_memory().ok_or_else(missing)?;
     let link = match by_ticket {
-        false => Link::new(socket),
-        true => Link::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
+        false => BindingLink::new(socket),
+        true => BindingLink::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
     };
     let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(descriptor.astack()))
         .map_err(system("the server's memory can't be used"))?;
     failpoint!("import-mapped");
     let control = ControlSocket::new(link, None);
-    let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
+    let end = ClientEnd::new(channel, ChannelMailbox::of_client(control), own.placement(theirs));
     let key = clerk().and_then(|clerk| clerk.bound(&end)).map_err(system("the binding can't be watched"))?;
     Ok((end, key))
 }
 
-/// The server's answer, which has come. Its files are received by the server's user's file thread,
-/// while they are wanted.
+/// Receives the server's answer, which has arrived. If it brings files, the file thread of the
+/// server's user receives it, and this waits while the binding is wanted.
 fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<ReceivedMessage> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
     let message = match socket.look()?.with_files {
@@ -302,12 +306,13 @@ fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<ReceivedM
     if message.cut { Err(too_long()) } else { Ok(message) }
 }
 
-/// What is told; nothing if that comes too late, or the thread's calls are to end.
+/// The value that is sent to `told`. `None` if it comes too late, or the calls of this thread are
+/// to end.
 fn hear_while_wanted<T: Send>(told: &mpmc::Receiver<T>, until: Until<'_>) -> Option<T> {
     loop {
         let left = left_until(until());
         let hears = || told.recv_timeout(left.min(GLANCE));
-        // A thread that was cancelled does not wait, and this is wanted all the same.
+        // A cancelled thread does not wait, but this value is wanted nevertheless.
         match if cancelled() { blocking(hears) } else { hears() } {
             Ok(told) => return Some(told),
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -319,8 +324,8 @@ fn hear_while_wanted<T: Send>(told: &mpmc::Receiver<T>, until: Until<'_>) -> Opt
     }
 }
 
-/// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A
-/// user-level thread blocks nobody but itself.
+/// Waits for the server's answer. Returns `false` if none comes, or the calls of this thread are to
+/// end. A user-level thread blocks no other thread.
 fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
     loop {
         let left = left_until(until());
@@ -330,7 +335,8 @@ fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
             return Ok(came);
         }
         match on_user_thread() {
-            // A sleep would end at once, and what this thread does is wanted all the same.
+            // A sleep would return at once because this thread is cancelled, but the answer is
+            // wanted nevertheless.
             true if cancelled() => blocking(|| std::thread::sleep(left.min(GLANCE))),
             true => sleep(left.min(STEP / 10)),
             false => {}
@@ -345,11 +351,11 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn what_a_file_thread_tells_is_waited_for_only_while_it_is_wanted() {
+    fn an_importer_waits_for_a_file_thread_only_while_its_binding_is_wanted() {
         let (tell, told) = mpmc::unbounded::<u32>();
         let (ends, ended) = mpsc::channel();
         std::thread::spawn(move || {
-            // Wanted for ever at first, and then no more.
+            // The answer is wanted forever at first, and from the third question on no more.
             let asked = Cell::new(0);
             let until = || {
                 asked.set(asked.get() + 1);

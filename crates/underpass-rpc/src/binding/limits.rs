@@ -1,4 +1,4 @@
-//! How much of a server one user may have.
+//! Quotas: how much of a server one user may have.
 
 use crate::dispatch::server::ServerEnd;
 use crate::payload::overflow_buffers::OverflowBuffers;
@@ -9,57 +9,69 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::{MOST_FILES, process};
 use underpass_threads::critical;
 
-/// What the clients of one user may have of a server, all together.
+/// Limits on what the clients of one user may have of a server, all together.
 ///
-/// Users are told apart by the kernel. All clients of a user share what it may have, so that to
-/// open a thousand bindings, from one process or from many, takes nothing from other users.
+/// The kernel says to which user a client belongs. All clients of a user share one set of limits.
+/// So a user that opens a thousand bindings, from one process or from many, takes nothing from
+/// other users.
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::Limits;
+/// use underpass::Limits;
 /// let few = Limits { bindings: 16, ..Limits::default() };
 /// assert!(few.calls > 1000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bindings at once. Each takes an open file, and another once a socket or a device has come
-    /// over it, by which its client's process is watched. It counts until the last file is closed
-    /// that came over it and that no call has taken. A further channel, which a binding asks for
-    /// where several activations of its client contend for it, counts as one more; a binding that
-    /// gets none goes on without.
+    /// Bindings at once.
+    ///
+    /// Each takes one open file. It takes a second one once a socket or a device has come over it,
+    /// because the server then watches the client's process. The binding counts until the last file
+    /// is closed that came over it and that no call has taken.
+    ///
+    /// A client asks for a further channel if several of its activations contend for the binding. A
+    /// further channel counts as one binding. If the limit allows none, the binding goes on without
+    /// it.
     pub bindings: usize,
-    /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB
-    /// each for A-stacks of 32 KiB, else as the interface needs.
+    /// Bytes that the regions of these bindings can take once every A-stack has been used. A region
+    /// takes about 2 MiB if A-stacks have 32 KiB, and otherwise what the interface needs.
     pub memory: u64,
-    /// Calls under way at once, beside one for each channel. More of them wait in their bindings'
+    /// Calls under way at once, beside one for each channel. Further calls wait in their bindings'
     /// slots.
     pub calls: usize,
-    /// Bytes of the overflow buffers in which these bindings pass what their A-stacks have no room
-    /// for: from 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the
-    /// pages that are there, or at 64 KiB where these are fewer: the client gives back what it has
-    /// not used for a second or two. Where there is no room for one more, the call goes on without,
-    /// by a file that is written and read: that takes several times as long.
+    /// Bytes of overflow buffers, in which these bindings pass what their A-stacks have no space
+    /// for.
+    ///
+    /// A buffer takes 64 KiB to 64 MiB for a call under way. Between calls it is kept and counts by
+    /// the pages that are in memory, but at least 64 KiB. The client gives back what it has not
+    /// used for 1 to 2 s. If the limit allows no further buffer, the call uses a file instead,
+    /// which it writes and reads. That takes several times as long.
     pub overflow_bytes: u64,
-    /// Activations at once that are blocked in the kernel in calls of this user, without a
-    /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at
-    /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
-    /// their bindings' slots. Calls that were begun at that moment may block besides, one for each
-    /// processor. Handlers that block until another call of the same user comes need a bound that
-    /// leaves room for it. Calls that run on a processor which the user's own client has donated
-    /// are not counted. Never more than half of the activations that the domain may have, whatever
-    /// this says: the others are for other users.
+    /// Activations at once that calls of this user block in the kernel without
+    /// [`thread::blocking`](underpass_threads::blocking). At least 1.
+    ///
+    /// At this limit the server begins no further call of the user until one of the activations
+    /// goes on. The calls wait in their bindings' slots. Calls that begin at the same moment may
+    /// block in addition, one for each processor. Handlers that block until another call of the
+    /// same user comes need a limit that leaves space for that call.
+    ///
+    /// Calls on a processor that the user's own client has donated do not count. Whatever this
+    /// limit says, a user never gets more than half of the activations that the domain may have, so
+    /// the others stay free for other users.
     pub blocked: usize,
     /// Open files at once that came over these bindings and that no call has taken yet, or that are
-    /// still to be closed. Room for one whole message, 65 files, is taken while the message is
-    /// received. Where there is none left, messages with files wait in their sockets: their calls
-    /// get [`NoResources`](crate::CallError::NoResources) after two seconds. Never more than a
-    /// quarter of the files that this process may open, whatever this says.
+    /// still to be closed.
+    ///
+    /// While the server receives a message with files, it reserves 65 files. If the limit does not
+    /// allow that, messages with files wait in their sockets, and after 2 s their calls fail with
+    /// [`NoResources`](crate::CallError::NoResources). Whatever this limit says, a user never gets
+    /// more than a quarter of the files that this process may open.
     pub files: usize,
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of overflow buffers, 16 blocked activations, 4096
-    /// files.
+    /// 256 bindings, 1 GiB of regions, 4096 calls, 256 MiB of overflow buffers, 16 blocked
+    /// activations, 4096 files.
     fn default() -> Self {
         Self {
             bindings: 256,
@@ -73,7 +85,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// None at all, but for half of the activations.
+    /// No limits, except those that [`blocked`](Self::blocked) and [`files`](Self::files) name.
     pub const NONE: Self = Self {
         bindings: usize::MAX,
         memory: u64::MAX,
@@ -83,8 +95,8 @@ impl Limits {
         files: usize::MAX,
     };
 
-    /// Root's, unless a server says otherwise: all but an eighth of the files that this process may
-    /// open, since root could end it as well.
+    /// The limits of root, unless a server sets others. Its bindings may take 7/8 of the files that
+    /// this process may open: root could end the process anyway.
     pub(crate) fn of_root() -> Self {
         let files = process::files() as usize;
         Self { bindings: files - files / 8, ..Self::NONE }
@@ -111,16 +123,27 @@ impl Quotas {
         if let Some(account) = users.get(&uid) {
             return account.clone();
         }
-        // Those that nobody holds have nothing.
+        // An account that nobody holds is empty.
         users.retain(|_, account| Arc::strong_count(account) > 1);
         let limits = self.of.get(&uid).copied().unwrap_or(self.usual);
         users.entry(uid).or_insert(Arc::new(Account::new(uid, limits))).clone()
     }
 
-    /// Room for a binding of `uid`; or why there is none.
-    pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<Seat, String> {
-        Seat::of(self.account(uid), region)
+    /// Charges a binding to `uid`. The error is a text for the client.
+    pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<ChannelQuota, String> {
+        ChannelQuota::of(self.account(uid), region)
     }
+}
+
+/// How a count of blocked activations changed whether a user's calls may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// They may begin, or may not, as before.
+    Unchanged,
+    /// From now on none may begin: the user's channels must be shut.
+    Shut,
+    /// From now on they may begin again.
+    Opened,
 }
 
 /// What one user has.
@@ -132,12 +155,13 @@ pub(crate) struct Account {
     memory: AtomicU64,
     calls: AtomicUsize,
     overflow_bytes: Arc<AtomicU64>,
-    /// Files that no call has taken, and room for such.
+    /// Files that no call has taken, and files reserved for messages that are being received.
     files: AtomicUsize,
-    /// Whether some wait.
+    /// Whether channels wait because the user has as many calls under way as it may.
     waiting: AtomicBool,
     held: Mutex<Vec<Weak<ServerEnd>>>,
-    /// As many activations are blocked in its calls as may be. The clerk's; others read it.
+    /// Whether as many activations are blocked in the user's calls as may be. The clerk writes it;
+    /// others read it.
     shut: AtomicBool,
 }
 
@@ -161,21 +185,26 @@ impl Account {
         self.uid
     }
 
-    /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If
-    /// that changes whether its calls are begun: whether its channels are to be shut now. By the
-    /// clerk.
-    pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Option<bool> {
+    /// Records that `count` activations are blocked in the user's calls, where `most` are allowed
+    /// whatever the limits say. Says whether that changes if the user's calls may begin. Called by
+    /// the clerk.
+    pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Admission {
         let shut = count >= self.limits.blocked.min(most).max(1);
         // SYNC with `shut` load in `is_shut`: see `ServerEnd::follow`.
-        (self.shut.swap(shut, Ordering::SeqCst) != shut).then_some(shut)
+        match (self.shut.swap(shut, Ordering::SeqCst), shut) {
+            (false, true) => Admission::Shut,
+            (true, false) => Admission::Opened,
+            _ => Admission::Unchanged,
+        }
     }
 
-    /// Whether none of its calls is to be begun, since too many of them block.
+    /// Whether no call of the user may begin, because too many of them block.
     pub(crate) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::SeqCst)
     }
 
-    /// Whether one more call may run; then whoever runs it [`leaves`](Self::leaves) afterwards.
+    /// Whether one more call may run. If so, the caller must call [`leaves`](Self::leaves) when the
+    /// call has ended.
     pub(crate) fn enters(&self) -> bool {
         let one_more = |calls| (calls < self.limits.calls).then_some(calls + 1);
         // SYNC with `hold`: see there.
@@ -192,8 +221,9 @@ impl Account {
 
     /// No call may enter: `end` serves no more until one can.
     ///
-    /// This says that somebody waits and then looks at the calls; who leaves takes one off and then
-    /// looks whether somebody waits. So one of them releases.
+    /// No wake-up is lost. This sets `waiting` and then reads `calls`. [`leaves`](Self::leaves)
+    /// decrements `calls` and then reads `waiting`. Both are sequentially consistent, so at least
+    /// one of them sees the other's write, and releases the end.
     pub(crate) fn hold(&self, end: Weak<ServerEnd>, shut: impl FnOnce()) {
         let held = critical();
         let mut waiting = self.held();
@@ -223,53 +253,53 @@ impl Account {
     }
 }
 
-/// What of a user's room for files is taken, until dropped.
+/// A part of a user's file quota, until dropped.
 #[derive(Debug)]
-pub(crate) struct FilesOf {
-    place: Arc<Place>,
+pub(crate) struct FileQuota {
+    charge: Arc<ChannelCharge>,
     count: usize,
 }
 
-impl Place {
-    /// Room for the files of one message, if there is so much.
-    pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FilesOf> {
+impl ChannelCharge {
+    /// Reserves files for one message, if the quota allows it.
+    pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FileQuota> {
         let most = self.account.limits.files.min(process::files() as usize / 4).max(MOST_FILES);
         let more = |files: usize| (files + MOST_FILES <= most).then_some(files + MOST_FILES);
         // Relaxed: a count.
         self.account.files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(FilesOf { place: self.clone(), count: MOST_FILES })
+        Some(FileQuota { charge: self.clone(), count: MOST_FILES })
     }
 
-    /// One file that came with such a message.
-    pub(crate) fn one_file(self: &Arc<Self>) -> FilesOf {
+    /// Charges one file that came with such a message.
+    pub(crate) fn one_file(self: &Arc<Self>) -> FileQuota {
         self.account.files.fetch_add(1, Ordering::Relaxed);
-        FilesOf { place: self.clone(), count: 1 }
+        FileQuota { charge: self.clone(), count: 1 }
     }
 }
 
-impl Drop for FilesOf {
+impl Drop for FileQuota {
     fn drop(&mut self) {
-        self.place.account.files.fetch_sub(self.count, Ordering::Relaxed);
+        self.charge.account.files.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
-/// Room for one channel of a user's, until dropped, and until the last file is closed that came
-/// over the channel.
+/// The charge for one channel of a user. It lasts until this value is dropped and the last file is
+/// closed that came over the channel.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ChannelQuota {
     account: Arc<Account>,
-    place: Arc<Place>,
+    charge: Arc<ChannelCharge>,
 }
 
-/// What it counts for.
+/// The charge itself, which passed files share.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ChannelCharge {
     account: Arc<Account>,
     /// Bytes of the channel's region.
     region: u64,
 }
 
-impl Seat {
+impl ChannelQuota {
     fn of(account: Arc<Account>, region: u64) -> Result<Self, String> {
         let Account { uid, limits, .. } = *account;
         // Relaxed, here and below: counts.
@@ -286,29 +316,29 @@ impl Seat {
                 "the bindings of user {uid} there take all of the {most} bytes that they may"
             ));
         }
-        Ok(Self { place: Arc::new(Place { account: account.clone(), region }), account })
+        Ok(Self { charge: Arc::new(ChannelCharge { account: account.clone(), region }), account })
     }
 
-    /// Room for one more channel of the same user.
+    /// Charges one more channel to the same user.
     pub(crate) fn another(&self) -> Result<Self, String> {
-        Self::of(self.account.clone(), self.place.region)
+        Self::of(self.account.clone(), self.charge.region)
     }
 
     pub(crate) fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The same, to hold on to it.
+    /// The same account, to keep.
     pub(crate) fn shared(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// What of the binding is still to be closed.
+    /// The count of this channel's files that are still to be closed.
     pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
-        Unclosed::new(self.account.uid, Some(self.place.clone()))
+        Unclosed::new(self.account.uid, Some(self.charge.clone()))
     }
 
-    /// The overflow buffers of a channel of this user's.
+    /// The overflow buffers of a channel of this user.
     pub(crate) fn overflow_buffers(&self) -> OverflowBuffers {
         OverflowBuffers::of_server(
             self.account.uid,
@@ -318,7 +348,7 @@ impl Seat {
     }
 }
 
-impl Drop for Place {
+impl Drop for ChannelCharge {
     fn drop(&mut self) {
         self.account.memory.fetch_sub(self.region, Ordering::Relaxed);
         self.account.channels.fetch_sub(1, Ordering::Relaxed);
@@ -337,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_so_many_seats_and_they_come_back() {
+    fn a_user_has_a_quota_of_channels_and_they_come_back() {
         let quotas = quotas(Limits { bindings: 2, ..Limits::default() });
         let (first, _second) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
         assert!(quotas.admit(7, BYTES).unwrap_err().contains("user 7 has 2 bindings"));
@@ -350,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_counted_by_regions() {
+    fn memory_is_charged_by_regions() {
         let quotas = quotas(Limits { memory: 2 * BYTES, ..Limits::default() });
         let two = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
         assert!(quotas.admit(7, BYTES).unwrap_err().contains("bytes"));
@@ -368,37 +398,37 @@ mod tests {
 
     #[test]
     fn a_user_is_shut_at_its_bound_of_blocked_activations() {
-        let seat = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
-        let account = seat.account();
-        assert_eq!(account.set_blocked(2, 9), None);
-        assert_eq!(account.set_blocked(3, 9), Some(true));
+        let quota = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let account = quota.account();
+        assert_eq!(account.set_blocked(2, 9), Admission::Unchanged);
+        assert_eq!(account.set_blocked(3, 9), Admission::Shut);
         assert!(account.is_shut());
-        assert_eq!(account.set_blocked(5, 9), None, "it is already");
-        assert_eq!(account.set_blocked(2, 9), Some(false));
-        assert_eq!(account.set_blocked(2, 2), Some(true), "the domain's own bound");
-        assert_eq!(account.set_blocked(0, 0), Some(false), "one at least");
+        assert_eq!(account.set_blocked(5, 9), Admission::Unchanged, "it is already");
+        assert_eq!(account.set_blocked(2, 9), Admission::Opened);
+        assert_eq!(account.set_blocked(2, 2), Admission::Shut, "the domain's own bound");
+        assert_eq!(account.set_blocked(0, 0), Admission::Opened, "one at least");
     }
 
     #[test]
-    fn so_many_files_wait_and_room_for_a_message_is_taken_ahead() {
+    fn waiting_files_are_bounded_and_a_message_reserves_its_files() {
         let quotas = quotas(Limits { files: 2 * MOST_FILES, ..Limits::default() });
         let (one, other) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
-        let message = one.place.room_for_message().unwrap();
-        let more = other.place.room_for_message();
-        assert!(more.is_some() && one.place.room_for_message().is_none());
-        let came = one.place.one_file();
+        let message = one.charge.room_for_message().unwrap();
+        let more = other.charge.room_for_message();
+        assert!(more.is_some() && one.charge.room_for_message().is_none());
+        let came = one.charge.one_file();
         drop((message, more));
-        assert!(one.place.room_for_message().is_some(), "one beside");
-        let room = one.place.room_for_message();
-        assert!(room.is_some() && other.place.room_for_message().is_none());
+        assert!(one.charge.room_for_message().is_some(), "one beside");
+        let room = one.charge.room_for_message();
+        assert!(room.is_some() && other.charge.room_for_message().is_none());
         drop(came);
-        assert!(other.place.room_for_message().is_some());
+        assert!(other.charge.room_for_message().is_some());
     }
 
     #[test]
-    fn so_many_calls_enter() {
-        let seat = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
-        let account = seat.account();
+    fn calls_under_way_are_bounded() {
+        let quota = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let account = quota.account();
         assert!(account.enters() && !account.enters());
         account.leaves();
         assert!(account.enters());

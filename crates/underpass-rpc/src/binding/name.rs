@@ -1,9 +1,9 @@
-//! What a name of an export can be.
+//! Which names an export can have.
 
-/// The most bytes of a name.
+/// Bytes of the longest name.
 const MOST: usize = 64;
 
-/// Checks a name; says what is wrong with it.
+/// Checks a name. The error says what is wrong with it.
 pub(crate) fn check(name: &str) -> Result<(), String> {
     let wrong = if name.is_empty() {
         "is empty"

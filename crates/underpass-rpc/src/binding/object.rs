@@ -1,8 +1,8 @@
 //! The binding object, as its server sees it.
 //!
-//! What stands for a binding is a table of the server's own that no client can reach, under a
-//! number that no client is told: a client has its end of a connection, and the kernel knows which.
-//! See decision 0024.
+//! A binding is an entry in a table of the server, under a number that no client learns and in
+//! memory that no client can reach. A client holds one end of a connection, and the kernel knows
+//! which. See decision 0024.
 
 use crate::binding::peer::Peer;
 use crate::control::clerk::clerk;
@@ -16,12 +16,12 @@ use underpass_os::clock;
 pub struct Binding {
     pub(crate) name: Arc<str>,
     pub(crate) peer: Peer,
-    /// By the monotonic clock, in ns.
+    /// In ns of the monotonic clock.
     pub(crate) expires: Option<u64>,
 }
 
 impl Binding {
-    /// A new one.
+    /// A new binding.
     pub(crate) fn new(name: Arc<str>, peer: Peer, expires: Option<u64>) -> Self {
         Self { name, peer, expires }
     }
@@ -41,7 +41,7 @@ impl Binding {
         &self.peer
     }
 
-    /// How long until it is revoked by itself, if it is to be.
+    /// How long until the binding is revoked by itself, if it expires.
     pub fn expires_in(&self) -> Option<Duration> {
         let left = self.expires?.saturating_sub(clock::now_ns());
         Some(Duration::from_nanos(left))
@@ -59,16 +59,16 @@ impl fmt::Debug for Binding {
     }
 }
 
-/// The bindings that a server has given out: to look at, and to take back. Cheap to clone, for
-/// procedures that are to revoke too.
+/// The bindings that a server has given to clients: lists and revokes them. It is cheap to clone,
+/// so procedures can have a clone.
 ///
-/// A revoked binding ends at once: its callers are told [`Revoked`](crate::CallError::Revoked),
-/// with what became of their call, its memory and files are freed, and the client can only import
-/// again, which the server may refuse. Calls under way run on; their results go nowhere.
+/// A revoked binding ends at once. Its callers get [`Revoked`](crate::CallError::Revoked), with the
+/// outcome of their call. Its memory and files are freed. The client can only import again, which
+/// the server may refuse. Calls under way run on, and their results are dropped.
 ///
 /// # Examples
 /// ```no_run
-/// # fn close(running: &underpass_rpc::Running) {
+/// # fn close(running: &underpass::Running) {
 /// let bindings = running.bindings();
 /// bindings.revoke(|binding| binding.peer().pid() == 4711); // one client's
 /// bindings.revoke(|binding| binding.name() == "fs.cache"); // one interface's
@@ -81,7 +81,7 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Those that there are at this moment, oldest first.
+    /// The bindings that exist now, oldest first.
     pub fn list(&self) -> Vec<Binding> {
         let mut found = match clerk() {
             Ok(clerk) => clerk.bindings(&self.exports),
@@ -91,10 +91,10 @@ impl Bindings {
         found.iter().map(|family| family.binding().clone()).collect()
     }
 
-    /// Revokes those that `which` chooses; says how many.
+    /// Revokes the bindings that `which` chooses, and returns their number.
     pub fn revoke(&self, mut which: impl FnMut(&Binding) -> bool) -> usize {
         let Ok(clerk) = clerk() else { return 0 };
-        // Nothing is locked while a user's code runs.
+        // No lock is held while the user's code runs.
         let chosen = clerk.bindings(&self.exports).into_iter().filter(|family| which(family.binding()));
         chosen.filter(|family| family.revoke()).count()
     }

@@ -1,7 +1,7 @@
-//! Who a client is: what the kernel says of it, and nothing that it says itself.
+//! Which process a client is. Everything here comes from the kernel, and nothing from the client.
 
-use crate::binding::record::Record;
-use crate::control::connection::Link;
+use crate::binding::record::BindingRecord;
+use crate::control::connection::BindingLink;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -11,28 +11,29 @@ use std::sync::{Arc, Weak};
 use underpass_os::{Credentials, process};
 
 /// The domain at the client's end of a binding, as the kernel recorded it when the binding's
-/// connection was made (`SO_PEERCRED` and its kin).
+/// connection was made (`SO_PEERCRED` and related options).
 ///
-/// A program that becomes another user afterwards keeps the bindings that it has, as it keeps its
-/// open files.
+/// A program that changes its user afterwards keeps the bindings that it has, as it keeps its open
+/// files.
 ///
 /// # Examples
 /// ```no_run
-/// # fn allowed(peer: &underpass_rpc::Peer) -> bool {
-/// // Root, and who is in group 27.
+/// # fn allowed(peer: &underpass::Peer) -> bool {
+/// // Root, and members of group 27.
 /// peer.uid() == 0 || peer.is_in(27)
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Peer(Arc<Known>);
+pub struct Peer(Arc<PeerFacts>);
 
-/// What is known of it.
-pub(crate) struct Known {
+/// The facts about the peer.
+pub(crate) struct PeerFacts {
     who: Credentials,
     groups: Vec<u32>,
     label: Option<String>,
-    /// Of the binding: nothing once that is gone, and nothing for this very process.
-    link: Option<Weak<Link>>,
+    /// The link of the binding. It is gone when the binding is gone. `None` if the peer is this
+    /// very process.
+    link: Option<Weak<BindingLink>>,
     binding: u64,
 }
 
@@ -44,9 +45,9 @@ fn next_binding() -> u64 {
 }
 
 impl Peer {
-    /// Who is at the other end of `link`.
-    pub(crate) fn of(link: &Arc<Link>) -> io::Result<Self> {
-        Ok(Self(Arc::new(Known {
+    /// The peer at the other end of `link`.
+    pub(crate) fn of(link: &Arc<BindingLink>) -> io::Result<Self> {
+        Ok(Self(Arc::new(PeerFacts {
             who: link.peer()?,
             groups: link.peer_groups()?,
             label: link.peer_label()?,
@@ -58,54 +59,57 @@ impl Peer {
     /// This very process, as it is now.
     pub(crate) fn here() -> Self {
         let (who, groups) = (Credentials::own(), process::groups());
-        Self(Arc::new(Known { who, groups, label: None, link: None, binding: next_binding() }))
+        Self(Arc::new(PeerFacts { who, groups, label: None, link: None, binding: next_binding() }))
     }
 
-    /// The number of its binding ([`Binding::id`](crate::Binding::id)), from the moment at which it
-    /// is asked about on. No other binding of this process has or had it, so it can stand for the
-    /// owner of what a server keeps for a client. All clones of a stub have one binding.
+    /// The number of the peer's binding, the same as [`Binding::id`](crate::Binding::id).
+    ///
+    /// It is known when the server is first asked about the peer. No other binding of this process
+    /// has or had it, so a server can use it as the owner of what it keeps for a client. All clones
+    /// of a stub have one binding.
     pub fn binding_id(&self) -> u64 {
         self.0.binding
     }
 
-    /// Its process' number; 0 if that is in a namespace where this domain can't see it. Another
-    /// process may have it once the peer has ended: what must not be mistaken takes
-    /// [`pidfd`](Self::pidfd).
+    /// The process id, or 0 if the process is in a PID namespace that this domain can't see. The
+    /// kernel may give the number to another process once the peer has ended. Use
+    /// [`pidfd`](Self::pidfd) where a mistake would do harm.
     pub fn pid(&self) -> u32 {
         self.0.who.pid.unsigned_abs()
     }
 
-    /// Its effective user.
+    /// The effective user id.
     pub fn uid(&self) -> u32 {
         self.0.who.uid
     }
 
-    /// Its effective group.
+    /// The effective group id.
     pub fn gid(&self) -> u32 {
         self.0.who.gid
     }
 
-    /// Its supplementary groups.
+    /// The supplementary group ids.
     pub fn groups(&self) -> &[u32] {
         &self.0.groups
     }
 
-    /// Whether `gid` is its effective group or one of the supplementary ones.
+    /// Whether `gid` is the effective group or one of the supplementary groups.
     pub fn is_in(&self, gid: u32) -> bool {
         self.gid() == gid || self.groups().contains(&gid)
     }
 
-    /// What a security module calls it (SELinux' context, AppArmor's profile), if one labels
-    /// sockets on this system. Nothing of this very process.
+    /// The label that a security module gives the peer (SELinux's context, AppArmor's profile), if
+    /// one labels sockets on this system. `None` for this very process.
     pub fn label(&self) -> Option<&str> {
         self.0.label.as_deref()
     }
 
-    /// A descriptor of its process, which means that process for ever. Opened anew each time, so
-    /// that a binding needs no file for it.
+    /// A descriptor of the peer's process, which never means another process. It is opened anew
+    /// each time, so a binding needs no file for it.
     ///
     /// # Errors
-    /// `NotConnected` if the binding is gone; Linux before 6.5 has none; too many open files.
+    /// `NotConnected` if the binding is gone. Other errors if Linux is older than 6.5 or too many
+    /// files are open.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
         match &self.0.link {
             Some(link) => link.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process(),
@@ -128,71 +132,85 @@ impl fmt::Debug for Peer {
 }
 
 underpass_threads::thread_local! {
-    /// The binding for which the thread polls an async handler, or over which it calls within this
+    /// The binding whose async handler the thread polls, or over which the thread calls within this
     /// domain.
-    static WITHIN: RefCell<Option<Arc<Record>>> = const { RefCell::new(None) };
+    static WITHIN: RefCell<Option<Arc<BindingRecord>>> = const { RefCell::new(None) };
 }
 
-/// Until dropped, the calling thread works for a call of a binding; then for the one before, if
-/// any.
-pub(crate) struct Within(Option<Option<Arc<Record>>>);
+/// Until it is dropped, the calling thread works for a call of a binding. Afterwards it works for
+/// the previous one again, if there was one.
+pub(crate) struct WithinBinding(Restores);
+
+/// What the end of a [`WithinBinding`] restores.
+enum Restores {
+    /// The binding before, if there was one.
+    Binding(Option<Arc<BindingRecord>>),
+    /// Nothing: the thread's variables are gone.
+    Nothing,
+}
 
 /// From now on the calling thread works for a call of this binding.
-pub(crate) fn within(record: &Arc<Record>) -> Within {
-    // Not where the thread's variables are gone.
-    Within(WITHIN.try_with(|within| within.replace(Some(record.clone()))).ok())
+pub(crate) fn within_binding(record: &Arc<BindingRecord>) -> WithinBinding {
+    let before = WITHIN.try_with(|within| within.replace(Some(record.clone())));
+    WithinBinding(before.map_or(Restores::Nothing, Restores::Binding))
 }
 
-impl Drop for Within {
+impl Drop for WithinBinding {
     fn drop(&mut self) {
-        if let Some(before) = self.0.take() {
+        if let Restores::Binding(before) = &mut self.0 {
+            let before = before.take();
             let _ = WITHIN.try_with(|within| within.replace(before));
         }
     }
 }
 
 /// The binding over which the call came that the calling thread runs.
-fn current() -> Option<Arc<Record>> {
-    // The inner one: a procedure may poll handlers of other calls and call within its domain, and
-    // neither runs a procedure for another domain.
+fn current() -> Option<Arc<BindingRecord>> {
+    // Take the innermost one. A procedure may poll handlers of other calls and call within its
+    // domain, and neither runs a procedure for another domain.
     let inner = WITHIN.try_with(|within| within.borrow().clone()).ok().flatten();
     inner.or_else(|| Some(crate::dispatch::server::served()?.family().record().clone()))
 }
 
-/// The caller of the procedure that the calling thread runs: the client's domain, as the kernel
-/// knows it, and its binding. It stays the same however often the thread pauses, or an async
-/// handler awaits, and costs nothing where nobody asks.
+/// In a procedure: its caller, that is the client's domain, as the kernel knows it, and its
+/// binding.
 ///
-/// In a direct call within a domain that is the domain itself, with the binding of the stub that
-/// made the call. A procedure that calls another interface of its domain is that one's caller, as
-/// if the two were in different domains.
+/// The caller stays the same however often the thread pauses or an async handler awaits. It costs
+/// nothing if it is not asked for.
 ///
-/// Nothing where nobody has called: outside of procedures, in threads that a procedure has started,
+/// In a direct call within a domain, the caller is the domain itself, with the binding of the stub
+/// that made the call. If a procedure calls another interface of its own domain, its domain is the
+/// caller there, as if the two were in different domains.
+///
+/// `None` where there is no caller: outside of procedures, in threads that a procedure has started,
 /// and inside of `thread::blocking`.
 ///
 /// # Examples
 /// ```
-/// assert!(underpass_rpc::caller().is_none(), "nobody has called this");
+/// assert!(underpass::caller().is_none(), "this is no procedure");
 /// ```
 pub fn caller() -> Option<Peer> {
     Some(current()?.binding().peer().clone())
 }
 
-/// In a procedure: the state of type `T` that this server keeps of the caller's binding, such as
-/// its open transaction. `make` makes it the first time. Each type has one value for each binding.
+/// In a procedure: the state of type `T` that this server keeps for the caller's binding, for
+/// example its open transaction. `make` makes it the first time. Each type has one value for each
+/// binding.
 ///
-/// It is dropped when the binding has ended for good, whatever the reason: after the last call of
-/// the binding, and after the hook, if there is one
-/// ([`Service::on_binding_end`](crate::Service::on_binding_end), which says on which thread). So what
-/// must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the value.
+/// The state is dropped when the binding has ended for good, whatever the reason. That is after the
+/// last call of the binding, and after the hook if there is one
+/// ([`Service::on_binding_end`](crate::Service::on_binding_end), which names the thread too). So
+/// state that must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the
+/// value.
 ///
-/// A `Drop` may ask for state, too, and what it makes is dropped next. After four such rounds
-/// nothing is given any more, so that state that makes state comes to an end.
+/// A `Drop` may ask for state as well, and what it makes is dropped next. After four such rounds
+/// this function returns `None`, so state that makes state comes to an end.
 ///
-/// Calls over one binding run at the same time: what changes needs a lock. Two that come first may
-/// both run `make`; one of the two values is dropped at once, and both calls get the other.
+/// Calls over one binding run at the same time, so state that changes needs a lock. If two calls
+/// come first at the same time, both may run `make`. One of the two values is dropped at once, and
+/// both calls get the other.
 ///
-/// Nothing where [`caller`] gives nothing.
+/// `None` wherever [`caller`] returns `None`.
 ///
 /// # Examples
 /// ```
@@ -203,11 +221,11 @@ pub fn caller() -> Option<Peer> {
 /// struct Transaction(Mutex<Vec<String>>);
 ///
 /// fn put(change: String) -> Option<()> {
-///     let open = underpass_rpc::binding_state(Transaction::default)?;
+///     let open = underpass::binding_state(Transaction::default)?;
 ///     open.0.lock().unwrap().push(change);
 ///     Some(())
 /// }
-/// assert_eq!(put("x = 1".into()), None, "nobody has called this");
+/// assert_eq!(put("x = 1".into()), None, "this is no procedure");
 /// ```
 pub fn binding_state<T: Send + Sync + 'static>(make: impl FnOnce() -> T) -> Option<Arc<T>> {
     Some(current()?.state(make))

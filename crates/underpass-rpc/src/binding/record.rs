@@ -1,13 +1,14 @@
-//! What a server's own code has of one binding: who calls over it, the state that handlers attach
-//! to it, and the hook that is called at its end.
+//! The server's record of one binding: its client, the state that handlers attach to it, and the
+//! hook that runs at its end.
 //!
 //! A binding ends for good when it is closed, for whatever reason, and no call of it runs any more.
-//! `Family` finds that out for clients in other domains, and the last clone of a stub for importers
-//! in this domain. Then a user-level thread of its own calls the hook and drops the state. So
-//! neither delays the clerk, nor the thread that ran the last call, nor the end of another binding.
+//! `Family` detects that for clients in other domains. For importers in this domain, the last clone
+//! of the stub does. Then a new user-level thread calls the hook and drops the state. So hook and
+//! state delay neither the clerk, nor the thread that ran the last call, nor the end of another
+//! binding.
 
 use crate::binding::object::Binding;
-use crate::binding::peer::within;
+use crate::binding::peer::within_binding;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,30 +20,33 @@ use underpass_threads::critical;
 /// Called at the end of each binding of an interface.
 pub(crate) type OnEnd = dyn Fn(&Binding) + Send + Sync;
 
-/// Of one value of each type, the values that handlers have attached.
+/// The values that handlers have attached: at most one of each type.
 type States = Vec<Arc<dyn Any + Send + Sync>>;
 
-/// How many times in a row a binding's state is dropped, since the drop of a value may attach
-/// others. As with POSIX' `PTHREAD_DESTRUCTOR_ITERATIONS`, values could attach others for ever.
+/// How many times in a row a binding's state is dropped, because the drop of a value may attach
+/// others. Without a bound, values could attach others forever. POSIX has the same bound,
+/// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
-/// Counts the bindings of a server whose hook and drop of state are to come or under way: from the
-/// making of a binding on. So a shutdown misses none that is just being closed, or is closed while
-/// a call of it runs.
+/// Counts the bindings of a server whose hook and drop of state are still to come or under way. A
+/// binding counts from the moment it is made. So a shutdown misses no binding that is just being
+/// closed, or that is closed while a call of it runs.
 ///
-/// A binding is counted before the clerk's table has it. A shutdown changes that table first, and
-/// then asks. So a binding that the shutdown does not see counted gets no row, and no call.
+/// The argument: a binding is counted before the clerk's table has it. A shutdown first changes
+/// that table, and then reads the count. So if the shutdown does not see a binding counted, that
+/// binding gets no entry in the table, and no call.
 #[derive(Debug, Default)]
 pub(crate) struct Endings(AtomicUsize);
 
 impl Endings {
     pub(crate) fn are_over(&self) -> bool {
-        // SYNC with the subtraction in `Ending::drop`: all that a hook did before.
+        // SYNC with the subtraction in `Ending::drop`: all that a hook did happens before this
+        // returns true.
         self.0.load(Ordering::Acquire) == 0
     }
 }
 
-/// One of them, until dropped.
+/// The count of one binding, until dropped.
 struct Ending(Arc<Endings>);
 
 impl Drop for Ending {
@@ -52,7 +56,7 @@ impl Drop for Ending {
     }
 }
 
-pub(crate) struct Record {
+pub(crate) struct BindingRecord {
     binding: Binding,
     states: Mutex<States>,
     on_end: Option<Arc<OnEnd>>,
@@ -61,10 +65,10 @@ pub(crate) struct Record {
     endings: Arc<Endings>,
 }
 
-impl Record {
-    /// That of a new binding, which is to [`end`](Self::end).
+impl BindingRecord {
+    /// The record of a new binding. Its owner must call [`end`](Self::end).
     pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
-        // Relaxed: a count. The lock of the clerk's table orders it before what a shutdown asks.
+        // Relaxed: a count. The lock of the clerk's table orders it before the load of a shutdown.
         endings.0.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { binding, states: Mutex::default(), on_end, unseen: AtomicBool::new(false), endings })
     }
@@ -73,18 +77,19 @@ impl Record {
         &self.binding
     }
 
-    /// No client got the binding, so it ends without a hook. Before [`end`](Self::end).
+    /// No client got the binding, so it ends without a hook. Called before [`end`](Self::end).
     pub(crate) fn nobody_got_it(&self) {
         // Relaxed: the lock of the binding's family orders it before `end`.
         self.unseen.store(true, Ordering::Relaxed);
     }
 
-    /// The holder of the lock keeps its processor, and runs nothing of the user's.
+    /// The holder of the lock must be critical, so that it keeps its processor, and must not run
+    /// the user's code.
     fn states(&self) -> MutexGuard<'_, States> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value of type `T`, which `make` makes if there is none yet.
+    /// The value of type `T`. If there is none yet, `make` makes it.
     pub(crate) fn state<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         if let Some(found) = self.find() {
             return found;
@@ -92,7 +97,7 @@ impl Record {
         let made = Arc::new(make());
         let held = critical();
         let mut states = self.states();
-        // Another call of the binding may have made one meanwhile.
+        // Another call of the binding may have made one in the meantime.
         let found = find_in(&states);
         if found.is_none() {
             states.push(made.clone());
@@ -107,9 +112,9 @@ impl Record {
         find_in(&self.states())
     }
 
-    /// The binding has ended for good. Once.
+    /// The binding has ended for good. Called once.
     pub(crate) fn end(self: &Arc<Self>) {
-        // A child that was forked off has no threads, and no part in the binding.
+        // A forked child has no threads, and does not use the binding.
         if fork::check().is_err() {
             return;
         }
@@ -125,20 +130,20 @@ impl Record {
         }
     }
 
-    /// Calls the hook and drops the state, whatever panics of it.
+    /// Calls the hook and drops the state, even if one of them panics.
     fn run_end(self: Arc<Self>, _ending: Ending) {
-        let within = within(&self);
+        let within = within_binding(&self);
         if let Some(on_end) = &self.on_end {
-            // The panic has been told of by the panic hook.
+            // The panic hook has reported the panic.
             let _ = catch_unwind(AssertUnwindSafe(|| on_end(&self.binding)));
         }
         (0..ROUNDS).for_each(|_| self.drop_states());
-        // Without the binding, `binding_state` gives nothing. So this is the last of it.
+        // From here on `binding_state` returns `None`, so this round is the last.
         drop(within);
         self.drop_states();
     }
 
-    /// Drops what is attached by now. The drop of a value may attach others.
+    /// Drops the values that are attached now. Dropping one may attach others.
     fn drop_states(&self) {
         let held = critical();
         let states = std::mem::take(&mut *self.states());
@@ -153,7 +158,7 @@ fn find_in<T: Send + Sync + 'static>(states: &States) -> Option<Arc<T>> {
     states.iter().find_map(|state| state.clone().downcast().ok())
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for BindingRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.binding.fmt(f)
     }
@@ -165,12 +170,12 @@ mod tests {
     use crate::binding::peer::{Peer, binding_state, caller};
     use std::sync::mpsc::{Sender, channel};
 
-    fn record(on_end: Option<Arc<OnEnd>>) -> Arc<Record> {
-        Record::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
+    fn record(on_end: Option<Arc<OnEnd>>) -> Arc<BindingRecord> {
+        BindingRecord::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
     }
 
-    /// Returns when the hook and the drop of the state are through.
-    fn ends(record: &Arc<Record>) {
+    /// Returns when the hook has run and the state is dropped.
+    fn ends(record: &Arc<BindingRecord>) {
         record.end();
         while !record.endings.are_over() {
             std::thread::yield_now();
@@ -184,7 +189,7 @@ mod tests {
         *one.lock().unwrap() = 2;
         assert_eq!(*record.state::<Mutex<i32>>(|| panic!("it is there")).lock().unwrap(), 2);
         assert_eq!(*record.state(|| "another type"), "another type");
-        // One that was made while another was being made.
+        // A value that was made while another was being made.
         let late = record.state(|| {
             record.state(|| 7u8);
             8u8
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn state_goes_after_a_hook_that_panics() {
+    fn state_is_dropped_after_a_hook_that_panics() {
         struct Tells(Sender<u64>);
         impl Drop for Tells {
             fn drop(&mut self) {
@@ -234,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn state_that_attaches_its_like_for_ever_is_dropped_all_the_same() {
+    fn state_that_attaches_more_state_forever_is_dropped_nevertheless() {
         struct Endless(Arc<()>);
         impl Drop for Endless {
             fn drop(&mut self) {

@@ -1,28 +1,28 @@
-//! Servers that are upgraded in place: another domain takes the names over, and the one that had
-//! them finishes what it has.
+//! In-place upgrades: another domain takes over the names, and the old domain finishes its calls.
 //!
-//! The new domain tells the old one by a connection that it closes without a word
-//! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts it
-//! and gives a hint, and the waiter looks at the names. So anybody who may connect can have it
-//! look, and nobody can deceive it.
+//! The new domain notifies the old one by a connection that it closes without a message
+//! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts the
+//! connection and gives a hint, and the waiter checks the names. So anybody who may connect can
+//! make the waiter check, and nobody can deceive it.
 
-use crate::binding::changes;
+use crate::binding::exit_events;
 use crate::binding::running::Running;
 use std::time::Duration;
 
-/// How long to wait before looking again though there was no hint: the domain that took a name
-/// over may not have been able to connect.
+/// How long to wait before checking again without a hint: the domain that took a name over may not
+/// have been able to connect.
 pub(crate) const GLANCE: Duration = Duration::from_secs(60);
 
 impl Running {
     /// Waits until other domains have taken over all names of these exports, by
-    /// [`Server::replace`](crate::Server::replace). Nobody comes here by them any more;
-    /// [`shutdown`](Self::shutdown) has those who did go there. [`Server::run`](crate::Server::run)
-    /// does both.
+    /// [`Server::replace`](crate::Server::replace).
+    ///
+    /// New importers no longer come here. [`shutdown`](Self::shutdown) then makes the existing
+    /// clients go to the new domain. [`Server::run`](crate::Server::run) does both.
     ///
     /// # Examples
     /// ```no_run
-    /// # fn serve(server: underpass_rpc::Server) -> Result<(), underpass_rpc::Error> {
+    /// # fn serve(server: underpass::Server) -> Result<(), underpass::Error> {
     /// let running = server.start()?;
     /// running.until_replaced();
     /// running.shutdown(std::time::Duration::from_secs(60));
@@ -30,7 +30,7 @@ impl Running {
     /// # }
     /// ```
     pub fn until_replaced(&self) {
-        changes::wait_for(GLANCE, || self.is_replaced().then_some(()));
+        exit_events::wait_for(GLANCE, || self.is_replaced().then_some(()));
     }
 
     /// Whether other domains have taken over all names of these exports.

@@ -1,20 +1,22 @@
-//! Bindings that outlive their server: imported again, and calls repeated, where that is safe.
+//! Resilient bindings: they outlive their server. The client imports again, and repeats calls where
+//! that is safe.
 //!
-//! What a client was given by one server (ids, sessions) may mean something else to the next one.
-//! So bindings have *generations*: a binding begins a new one unless the state of the binding
-//! before has gone on, because the interface is stateless, the server says so, or the client's hook
-//! has restored it. A call stays within the generation in which it began, and each clone of a stub
-//! makes calls only in the generation that it knows. See decision 0057.
+//! Ids and sessions that one server gave to a client may mean something else to the next server. So
+//! bindings have *generations*. A new binding begins a new generation unless the state of the
+//! previous binding has gone on. It has gone on if the interface is stateless, if the server says
+//! so, or if the client's hook has restored it. A call stays within the generation in which it
+//! began, and each clone of a stub makes calls only in the generation that it knows. See decision
+//! 0057.
 
-mod attempt;
-mod course;
-mod next;
+mod next_binding;
 mod policy;
+mod reimport;
+mod repeated_call;
 
 pub use self::policy::Policy;
 
-use self::course::Course;
-use self::next::Waiter;
+use self::next_binding::Waiter;
+use self::repeated_call::RepeatedCall;
 use crate::binding::import::{self, Bound};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
@@ -28,10 +30,10 @@ use underpass_os::{Directory, fork};
 use underpass_threads::critical;
 use underpass_wire::{Decode, Descriptor, Encode};
 
-/// Restores a client's state over a new binding. Calls that it makes are freed by what it is given.
+/// Restores a client's state over a new binding. The `Abandon` frees the calls that it makes.
 pub(crate) type Restore = dyn Fn(Arc<Bound>, Abandon) -> Result<(), String> + Send + Sync;
 
-/// A binding, and what it takes to have another when it ends.
+/// A binding, and what is needed to replace it when it ends.
 pub(crate) struct Resilient {
     directory: Directory,
     name: String,
@@ -41,42 +43,41 @@ pub(crate) struct Resilient {
     present: Mutex<Present>,
 }
 
-/// The binding of this moment, and the callers that wait for the next.
+/// The current binding, and the callers that wait for the next one.
 struct Present {
     bound: Arc<Bound>,
-    /// Counts the bindings to which the state of the one before has not gone on.
+    /// Counts the bindings that did not continue the state of the previous one.
     generation: u64,
-    /// Why it has not, the last time.
+    /// Why the state did not go on, the last time that it did not.
     why: Arc<str>,
-    /// What its quarantine and those of the bindings after it are to be.
+    /// The quarantine limit of this binding and of those after it.
     quarantine: u32,
-    /// What the bindings before this one have carried.
+    /// What the previous bindings have carried.
     past: Counters,
-    /// The callers that wait for the next binding, or pause before that.
+    /// The callers that wait for the next binding, or pause before they do.
     waiters: Vec<Waiter>,
-    /// How many have waited.
+    /// How many callers have waited so far. It numbers the waiters.
     waited: u64,
-    /// A kernel thread is at an attempt to have the next binding.
+    /// A kernel thread attempts to make the next binding.
     importing: bool,
-    /// How many such attempts have failed for good.
+    /// How many attempts have failed for good.
     failures: u64,
-    /// Ends the calls of the hook that runs.
+    /// Frees the calls of the hook that runs.
     restoring: Option<Abandon>,
 }
 
 /// The generation that a clone of a stub knows.
 #[derive(Debug, Default)]
-pub(crate) struct Known(AtomicU64);
+pub(crate) struct KnownGeneration(AtomicU64);
 
-impl Known {
+impl KnownGeneration {
     fn get(&self) -> u64 {
-        // Relaxed, here and in `acknowledge`: threads that share a clone tell each other
-        // themselves.
+        // Relaxed, here and in `acknowledge`: threads that share a clone synchronise by themselves.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Clone for Known {
+impl Clone for KnownGeneration {
     fn clone(&self) -> Self {
         Self(self.get().into())
     }
@@ -113,8 +114,8 @@ impl Resilient {
         })
     }
 
-    /// Looks at the present state, or changes it. `work` is short, as the caller keeps its
-    /// processor meanwhile, and drops nothing that has a destructor of the user's.
+    /// Reads or changes the present state under the lock. `work` must be short, because the caller
+    /// keeps its processor meanwhile. It must drop nothing that has a destructor of the user's.
     fn with<R>(&self, work: impl FnOnce(&mut Present) -> R) -> R {
         let held = critical();
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,102 +125,103 @@ impl Resilient {
         result
     }
 
-    /// That this process was not forked off the one that imported. Another thread of that one may
-    /// have held the lock, and nobody gives it back here, so this comes before it.
+    /// Fails in a child that was forked off the importing process. In the child, a thread that does
+    /// not exist there may hold the lock forever, so this check comes before the lock.
     pub(crate) fn check_fork(&self) -> Result<(), CallError> {
         if fork::is_forked() { Err(CallError::Forked) } else { Ok(()) }
     }
 
-    /// The binding of this moment.
+    /// The current binding.
     pub(crate) fn bound(&self) -> Arc<Bound> {
         self.with(|present| present.bound.clone())
     }
 
-    /// The clone that knows `known` has nothing any more that it was given before this.
-    pub(crate) fn acknowledge(&self, known: &Known) {
+    /// The owner of the clone that knows `known` has discarded everything that it was given before
+    /// this.
+    pub(crate) fn acknowledge(&self, known: &KnownGeneration) {
         known.0.store(self.with(|present| present.generation), Ordering::Relaxed);
     }
 
-    /// As `ClientEnd::call`, over as many bindings as it takes. A call that may have been started
-    /// is repeated only if its procedure is `idempotent`.
+    /// The same as `ClientEnd::call`, over as many bindings as needed. A call that may have been
+    /// started is repeated only if its procedure is `idempotent`.
     #[inline(never)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-        known: &Known,
+        known: &KnownGeneration,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let mut course = match Course::begin(self, terms, known) {
-            Ok(course) => course,
+        let mut repeated = match RepeatedCall::begin(self, terms, known) {
+            Ok(repeated) => repeated,
             Err(error) => return Err(failed(*error)),
         };
         loop {
             let mut told = None;
-            let end = &course.bound.end;
-            let result = end.call::<A, R>(procedure, arguments, course.terms(), |error| {
-                let error = error.after(course.earlier);
+            let end = &repeated.bound.end;
+            let result = end.call::<A, R>(procedure, arguments, repeated.terms(), |error| {
+                let error = error.after(repeated.earlier);
                 told = Some(error.clone());
                 failed(error)
             });
             let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let next = course.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
-            match next.and_then(|found| course.goes_on(found)) {
+            let next = repeated.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
+            match next.and_then(|found| repeated.goes_on(found)) {
                 Ok(true) => {}
                 Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(course.earlier))),
+                Err(error) => return Err(failed(error.after(repeated.earlier))),
             }
         }
     }
 
-    /// As [`call`](Self::call), for a task.
+    /// The same as [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-        known: &Known,
+        known: &KnownGeneration,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let mut course = match Course::begin(self, terms, known) {
-            Ok(course) => course,
+        let mut repeated = match RepeatedCall::begin(self, terms, known) {
+            Ok(repeated) => repeated,
             Err(error) => return Err(failed(*error)),
         };
         loop {
             let mut told = None;
-            let end = &course.bound.end;
-            let earlier = course.earlier;
+            let end = &repeated.bound.end;
+            let earlier = repeated.earlier;
             let told_of = |error: CallError| {
                 let error = error.after(earlier);
                 told = Some(error.clone());
                 failed(error)
             };
-            let result = end.call_from_task::<A, R>(procedure, arguments, course.terms(), told_of).await;
+            let result = end.call_from_task::<A, R>(procedure, arguments, repeated.terms(), told_of).await;
             let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let found = match course.next_after(&error) {
+            let found = match repeated.next_after(&error) {
                 Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),
             };
-            match found.and_then(|found| course.goes_on(found)) {
+            match found.and_then(|found| repeated.goes_on(found)) {
                 Ok(true) => {}
                 Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(course.earlier))),
+                Err(error) => return Err(failed(error.after(repeated.earlier))),
             }
         }
     }
 
-    /// What all bindings have carried.
+    /// What all bindings so far have carried.
     pub(crate) fn counters(&self) -> Counters {
         let (past, bound) = self.with(|present| (present.past, present.bound.clone()));
         past.plus(&bound.end.counters_of_all())
     }
 
     pub(crate) fn set_quarantine(&self, most: u32) {
-        // Under the lock, as in `conclude`: neither overwrites what the other has set later.
+        // Under the lock, as in `conclude`, so that neither overwrites a later value.
         self.with(|present| {
             present.quarantine = most;
             present.bound.end.set_quarantine(most);
@@ -236,7 +238,7 @@ impl fmt::Debug for Resilient {
     }
 }
 
-/// Whether a call that failed so can be made again, over another binding.
+/// Whether a call that failed with `error` can be repeated over another binding.
 fn may_be_repeated(error: &CallError, idempotent: bool) -> bool {
     use CallError::{Captured, Closed, PeerDied, Revoked};
     let ended = matches!(error, PeerDied(_) | Closed(_) | Captured(_) | Revoked(_));
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_been_executed_is_repeated_only_if_that_does_no_harm() {
+    fn a_call_that_may_have_been_executed_is_repeated_only_if_idempotent() {
         for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured, CallError::Revoked] {
             assert!(may_be_repeated(&ended(Outcome::NotStarted), false));
             assert!(!may_be_repeated(&ended(Outcome::Unknown), false));

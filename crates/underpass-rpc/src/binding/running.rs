@@ -1,8 +1,8 @@
 //! Exports that are being served, and their end.
 
+use crate::binding::local_exports;
 use crate::binding::object::Bindings;
 use crate::binding::record::Endings;
-use crate::binding::registry;
 use crate::control::clerk::{Clerk, Offer, clerk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use std::time::Duration;
 use underpass_os::{Standing, clock};
 use underpass_threads::sleep;
 
-/// How long a shutdown sleeps between two looks at the calls under way.
+/// How long a shutdown sleeps between two checks of the calls under way.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// Exports that have their names, and are not served yet. Dropping it gives the names up.
-///
-/// [`Server::bind`](crate::Server::bind) makes one.
+/// Exports that have their names but are not served yet. [`Server::bind`](crate::Server::bind)
+/// makes it; dropping it gives the names up.
 #[derive(Debug)]
 #[must_use = "nobody is served until `serve`"]
 pub struct BoundServer {
     pub(crate) running: Running,
-    /// What stands behind the names, in their order.
+    /// The implementations behind the names, in the names' order.
     pub(crate) offers: Vec<Arc<Offer>>,
 }
 
 impl BoundServer {
-    /// Where the names stand.
+    /// The paths of the names.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.running.paths()
     }
@@ -34,8 +33,8 @@ impl BoundServer {
     pub fn serve(self) -> Running {
         let Self { running, offers } = self;
         for ((key, path), offer) in running.names.iter().zip(offers) {
-            registry::add(path.clone(), offer);
-            // The clerk is there: it has given out the key.
+            local_exports::add(path.clone(), offer);
+            // The clerk exists, because it has given out the key.
             if let Ok(clerk) = clerk() {
                 clerk.admit(*key);
             }
@@ -44,27 +43,27 @@ impl BoundServer {
     }
 }
 
-/// Exports that are being served, until dropped.
+/// Exports that are being served, until this is dropped.
 #[derive(Debug, Default)]
 pub struct Running {
     pub(crate) names: Vec<(u64, PathBuf)>,
-    /// Their sockets.
+    /// The sockets of the names.
     pub(crate) standings: Vec<Standing>,
-    /// Of the bindings of all of them, closed ones too.
+    /// Counts the ends of all bindings of these exports, closed bindings too.
     pub(crate) endings: Arc<Endings>,
 }
 
 impl Running {
-    /// Where the names stand.
+    /// The paths of the names.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.names.iter().map(|(_, path)| path.as_path())
     }
 
-    /// The bindings that clients have of these exports: to list, and to revoke.
+    /// The bindings that clients have of these exports, to list and to revoke.
     ///
     /// # Examples
     /// ```no_run
-    /// # fn show(running: &underpass_rpc::Running) {
+    /// # fn show(running: &underpass::Running) {
     /// for binding in running.bindings().list() {
     ///     println!("{} has {}", binding.peer().pid(), binding.name());
     /// }
@@ -74,27 +73,31 @@ impl Running {
         Bindings { exports: self.names.iter().map(|(key, _)| *key).collect() }
     }
 
-    /// Removes the names and closes all bindings. Calls under way run on; their callers are told
+    /// Removes the names and closes all bindings. Calls under way run on, and their callers get
     /// [`Closed`].
     ///
     /// [`Closed`]: crate::CallError::Closed
     pub fn stop(self) {}
 
-    /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits
-    /// until those under way have been answered, and then closes all bindings, and waits for the
-    /// hooks of those that have ended ([`on_binding_end`]) and for the drop of their state. After
-    /// `within` it waits no more. Says how many bindings had calls under way even then; their
-    /// callers are told `Closed`, outcome unknown.
+    /// Stops cleanly, and returns how many bindings still had calls under way after `within`.
     ///
-    /// A binding that was closed before, as its client died or it was revoked, may still have a
-    /// call under way. The hook comes after that call, so this waits for both, within the same
-    /// time. The number does not count such a binding: its callers have been told already.
+    /// It removes the names, refuses new calls ([`Closed`], not started), and waits until the calls
+    /// under way have been answered. Then it closes all bindings, and waits for the hooks of the
+    /// bindings that have ended ([`on_binding_end`]) and for the drop of their state. After
+    /// `within` it waits no more. The callers of the calls that are still under way then get
+    /// `Closed`, outcome unknown.
     ///
-    /// A procedure of these exports that calls this waits for itself: have a thread do it.
+    /// A binding that was closed before, because its client died or it was revoked, may still have
+    /// a call under way. Its hook comes after that call, so this function waits for both, within
+    /// the same time. The returned number does not include such a binding, because its callers have
+    /// their error already.
+    ///
+    /// A procedure of these exports must not call this, because it would wait for itself: start a
+    /// thread that does.
     ///
     /// # Examples
     /// ```no_run
-    /// # fn end(running: underpass_rpc::Running) {
+    /// # fn end(running: underpass::Running) {
     /// let cut_off = running.shutdown(std::time::Duration::from_secs(10));
     /// # }
     /// ```
@@ -106,7 +109,7 @@ impl Running {
         self.drain(|| deadline)
     }
 
-    /// As [`shutdown`](Self::shutdown), but not beyond a `deadline`, by the clock, that may change.
+    /// The same as [`shutdown`](Self::shutdown), with a `deadline` by the clock that may change.
     pub(crate) fn drain(mut self, mut deadline: impl FnMut() -> u64) -> usize {
         let Some(clerk) = self.withdraw() else { return 0 };
         let exports = self.bindings().exports;
@@ -123,11 +126,11 @@ impl Running {
         busy
     }
 
-    /// Nobody comes to a binding any more.
+    /// No client gets a new binding any more.
     fn withdraw(&self) -> Option<&'static Clerk> {
         let clerk = clerk().ok()?;
         for (key, path) in &self.names {
-            registry::remove(path);
+            local_exports::remove(path);
             clerk.withdraw(*key);
         }
         Some(clerk)

@@ -1,4 +1,4 @@
-//! An implementation, ready to be exported, with the options of its export.
+//! An implementation that is ready to be exported, with the options of its export.
 
 use crate::binding::grant::Grant;
 use crate::binding::object::Binding;
@@ -11,31 +11,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_wire::Descriptor;
 
-/// Decides who may have a binding.
+/// Decides which clients may have a binding.
 pub(crate) type Authorize = dyn Fn(&Peer) -> Grant + Send + Sync;
 
-/// What a server says about one export.
+/// The options of one export.
 #[derive(Clone, Default)]
 pub(crate) struct ExportOptions {
-    /// Without it, everybody may import whom the name's mode lets connect.
+    /// `None`: every client may import that the mode of the name's socket lets connect.
     pub(crate) authorize: Option<Arc<Authorize>>,
-    /// How long a binding lasts, if not for ever.
+    /// How long a binding lasts. `None`: without limit.
     pub(crate) expires: Option<Duration>,
     /// Whether clients may pass their bindings on.
     pub(crate) shareable: bool,
     /// Called when a binding has ended.
     pub(crate) on_end: Option<Arc<OnEnd>>,
-    /// Bytes of stack that each call has at least, if not as many as usual.
+    /// The least number of bytes of stack for each call. `None`: the default.
     pub(crate) stack: Option<usize>,
-    /// The name of the state that is served, if its server gives it one.
+    /// Names the state that is served, if the server names it.
     pub(crate) state: Option<u128>,
 }
 
-/// An implementation of an interface with its server stub, ready to be exported. The interface's
-/// `serve` makes it. Its methods set the options of the export; [`Server::export`] gives it a name.
+/// An implementation of an interface, ready to be exported. The interface's `serve` makes it. Its
+/// methods set the options of the export; [`Server::export`] gives it a name.
 ///
-/// A clone has the same implementation and options of its own, so one implementation can be
-/// exported under two names with different options.
+/// A clone shares the implementation and has options of its own. So a server can export one
+/// implementation under two names with different options.
 ///
 /// [`Server::export`]: crate::Server::export
 ///
@@ -43,21 +43,26 @@ pub(crate) struct ExportOptions {
 /// ```no_run
 /// # use std::time::Duration;
 /// fn run(fs: underpass::Service) -> Result<(), underpass::Error> {
-///     let for_guests = fs.clone().authorize(|peer| peer.uid() >= 1000).expires_in(Duration::from_secs(60));
-///     underpass::Server::new().mode(0o666).export("fs", fs.authorize(|peer| peer.uid() == 0)).export("fs.guest", for_guests).run()
+///     let for_guests =
+///         fs.clone().authorize(|peer| peer.uid() >= 1000).expires_in(Duration::from_secs(60));
+///     underpass::Server::new()
+///         .mode(0o666)
+///         .export("fs", fs.authorize(|peer| peer.uid() == 0))
+///         .export("fs.guest", for_guests)
+///         .run()
 /// }
 /// ```
 #[derive(Clone)]
 pub struct Service {
     pub(crate) descriptor: &'static Descriptor,
     pub(crate) stub: Arc<dyn Dispatch>,
-    /// An `Arc<L>`, for importers in this very domain.
+    /// An `Arc<L>`, for importers in the same domain.
     pub(crate) local: Arc<dyn Any + Send + Sync>,
     pub(crate) options: ExportOptions,
 }
 
 impl Service {
-    /// The implementation `local` behind the server stub `stub`. For generated code.
+    /// The implementation `local` behind the server stub `stub`. Generated code calls this.
     pub fn new<L: ?Sized + Send + Sync + 'static>(
         descriptor: &'static Descriptor,
         stub: Arc<dyn Dispatch>,
@@ -66,25 +71,26 @@ impl Service {
         Self { descriptor, stub, local: Arc::new(local), options: ExportOptions::default() }
     }
 
-    /// What it implements.
+    /// The interface that it implements.
     pub fn descriptor(&self) -> &'static Descriptor {
         self.descriptor
     }
 }
 
 impl Service {
-    /// Lets `decide` say who may import this export. Without it, everybody may whom the mode of the
-    /// name lets connect.
+    /// Makes `decide` choose which clients may import this export. Without it, every client may
+    /// that the mode of the name's socket lets connect.
     ///
-    /// The server asks `decide` at each import from another domain, after the kernel has checked
-    /// the mode of the name's socket. The kernel also tells who the peer is. `decide` may block: it
-    /// delays other imports by clients of the same user, and no calls. If it panics, the answer is
-    /// no.
+    /// The server calls `decide` at each import from another domain, after the kernel has checked
+    /// the socket's mode. The kernel also says which process the peer is. `decide` may block: that
+    /// delays other imports by clients of the same user, and no calls. If it panics, the client is
+    /// refused.
     ///
-    /// It runs on kernel threads of its own, at the same time for several users, and for each user
-    /// about one client after another. Of each user 64 clients may wait; more are refused.
+    /// It runs on kernel threads of its own: at the same time for several users, and for one client
+    /// after another of the same user. Of each user 64 clients may wait. The server refuses further
+    /// ones.
     ///
-    /// Importers in this very domain are not asked about: they have the implementation.
+    /// It is not called for importers in the same domain: they have the implementation.
     ///
     /// # Examples
     /// ```no_run
@@ -116,13 +122,14 @@ impl Service {
     }
 
     /// Lets clients of this export pass their bindings on to other domains (`share_with` of the
-    /// client stub). Without this they may not, unless the [`Grant`] of
-    /// [`authorize`](Self::authorize) says so.
+    /// client stub). Without this option they may not, unless the [`Grant`] of
+    /// [`authorize`](Self::authorize) allows it.
     ///
-    /// The domain that gets such a binding becomes a client of its own: the server asks `authorize`
-    /// about it, counts it for its own user, and [`caller`](crate::caller) names it. Its binding
-    /// expires no later than that of the client who passed it on, and is revoked apart from it.
-    /// Until the domain has taken the binding, it ends with the client's.
+    /// The domain that receives such a binding becomes a client of its own. The server calls
+    /// `authorize` for it, charges it to its own user, and [`caller`](crate::caller) names it. Its
+    /// binding expires no later than the binding of the client who passed it on, and is revoked
+    /// separately. If the passing client's binding ends before the domain has taken the new one,
+    /// the new one ends too.
     ///
     /// # Examples
     /// ```no_run
@@ -135,27 +142,28 @@ impl Service {
         self
     }
 
-    /// Has the server call `hook` once at the end of each binding of this export, whatever the
-    /// reason. The client may have dropped the binding or died, or have broken the rules; the
-    /// server may have revoked it, or its time may be over; or the export ends.
+    /// Makes the server call `hook` once at the end of each binding of this export, whatever the
+    /// reason: the client has dropped the binding, has died or has broken the rules, the server has
+    /// revoked the binding, the binding has expired, or the export ends.
     ///
-    /// No call of the binding runs then, and none will. So a hook can roll a transaction back that
-    /// the client has left open. A handler that still runs when its client dies delays the hook
-    /// until it returns; [`is_cancelled`](crate::is_cancelled) tells it to. What handlers have
-    /// attached by [`binding_state`](crate::binding_state) is dropped right after the hook, which
-    /// can ask for it, and for [`caller`](crate::caller), as a handler can.
+    /// When the hook runs, no call of the binding runs, and none will. So a hook can roll back a
+    /// transaction that the client has left open. If a handler still runs when its client dies, the
+    /// hook waits for it; [`is_cancelled`](crate::is_cancelled) tells the handler to return. The
+    /// state that handlers have attached by [`binding_state`](crate::binding_state) is dropped
+    /// right after the hook. The hook can ask for that state, and for [`caller`](crate::caller), as
+    /// a handler can.
     ///
     /// The hook runs on a user-level thread of its own. Several hooks may run at once, each for
     /// another binding. A hook may block as a handler may, and delays nothing else. If it panics,
-    /// the state is dropped all the same. [`Running::shutdown`](crate::Running::shutdown) waits for
+    /// the state is dropped nevertheless. [`Running::shutdown`](crate::Running::shutdown) waits for
     /// it, within its time. [`Running::stop`](crate::Running::stop) does not, nor does the end of
     /// the process.
     ///
-    /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
-    /// dropped, and the end of this domain's exports does not wait for that.
+    /// An import by the same domain is a binding, too. It ends when the last clone of its stub is
+    /// dropped. The end of this domain's exports does not wait for that.
     ///
-    /// `hook` is not called for a client that was let in and then can't be given its binding, as it
-    /// is gone by then or the export ends: it has none.
+    /// `hook` is not called for a client that was let in and then did not get its binding, because
+    /// the client was gone or the export ended.
     ///
     /// # Examples
     /// ```no_run
@@ -171,21 +179,24 @@ impl Service {
         self
     }
 
-    /// Has calls of this export run on stacks of at least `bytes`. Without it they have 2 MiB.
+    /// Makes calls of this export run on stacks of at least `bytes`. Without it they have 2 MiB.
     ///
-    /// These are bytes of address space. A stack takes memory for the pages that its calls have
-    /// touched, and a call that went deep gives back what it used beyond 256 KiB. If a handler
-    /// needs more than its stack has, the process aborts, and a message names the interface, the
-    /// method and this setting. [`with_stack`](underpass_threads::with_stack) gives a part of a
-    /// handler a larger stack instead.
+    /// The number is address space. A stack takes memory for the pages that its calls have touched,
+    /// and a deep call gives back what it used beyond 256 KiB. If a handler needs more than its
+    /// stack has, the process aborts with a message that names the interface, the method and this
+    /// setting. To give only a part of a handler a larger stack, use
+    /// [`with_stack`](underpass_threads::with_stack).
     ///
     /// The calls of a domain run on stacks of one size, the largest that its exports ask for. The
-    /// 2 MiB become less, but at least 256 KiB, if this process is limited as it starts to serve:
-    /// 1/4096 of what `ulimit -v` and `ulimit -d` allow, and 256 KiB where the kernel promises
-    /// memory for all that is mapped (`vm.overcommit_memory` is 2).
+    /// default of 2 MiB becomes less, but at least 256 KiB, if this process has limits when it
+    /// starts to serve:
     ///
-    /// Async handlers run on the stacks of their executor, and importers in this very domain call
-    /// on their own.
+    /// * 1/4096 of what `ulimit -v` and `ulimit -d` allow;
+    /// * 256 KiB if the kernel reserves memory for all that is mapped (`vm.overcommit_memory` is
+    ///   2).
+    ///
+    /// Async handlers run on the stacks of their executor. Importers in the same domain call on
+    /// their own stacks.
     ///
     /// [`Server::start`](crate::Server::start) fails with
     /// [`ExportError::System`](crate::ExportError::System) if there is no address space for one
@@ -203,17 +214,17 @@ impl Service {
         self
     }
 
-    /// Names the state of this export: all that its clients have been given and refer to, such as
-    /// ids of objects or sessions.
+    /// Names the state of this export: everything that its clients have been given and refer to,
+    /// such as ids of objects or sessions.
     ///
-    /// A client of `import_resilient` whose new server named the same state as the one before goes
-    /// on as if there had been no restart. Without a name, or with another, its calls fail with
-    /// [`CallError::Restarted`](crate::CallError::Restarted), unless the interface is stateless or
-    /// the client restores its state.
+    /// If a client of `import_resilient` gets a new server, and that server names the same state as
+    /// the previous one, the client goes on as if there had been no restart. Otherwise its calls
+    /// fail with [`CallError::Restarted`](crate::CallError::Restarted), unless the interface is
+    /// stateless or the client restores its state.
     ///
     /// A server that names a state promises that everything which any client was given under this
-    /// name is still valid. So keep a random number beside the state, in the same file or database,
-    /// and make a new one whenever the state begins afresh or goes back to an older copy.
+    /// name is still valid. So keep a random number beside the state, in the same file or database.
+    /// Make a new number whenever the state begins afresh or goes back to an older copy.
     ///
     /// # Examples
     /// ```no_run

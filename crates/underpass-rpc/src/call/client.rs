@@ -21,15 +21,15 @@ use self::further_channels::Further;
 use self::line::Lag;
 use self::sharing::Sharing;
 use self::waker_table::WakerTable;
-use crate::binding::handshake::Meeting;
+use crate::binding::handshake::CpuPlacement;
 use crate::call::abandon::Abandon;
 use crate::call::leasing::Leasing;
 use crate::call::linkage::Linkage;
 use crate::call::notify_retries::NotifyRetries;
 use crate::call::slot_queue::SlotQueue;
 use crate::call::unnotified::Unnotified;
-use crate::control::mailbox::Mailbox;
-use crate::counters::{Counted, Counters, KernelCount, bequeath};
+use crate::control::mailbox::ChannelMailbox;
+use crate::counters::{CountedEnd, Counters, KernelCount, retire_end};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
@@ -62,7 +62,7 @@ use underpass_sync::{SpinGuard, SpinLock};
 pub(crate) struct ClientEnd {
     lock: SpinLock,
     channel: Channel,
-    mailbox: Mailbox,
+    mailbox: ChannelMailbox,
     slots: Slots,
     linkage: Box<[Linkage]>,
     queue: SlotQueue,
@@ -87,7 +87,7 @@ pub(crate) struct ClientEnd {
     lent: AtomicBool,
     notify_retries: NotifyRetries,
     lag: Lag,
-    meeting: Meeting,
+    placement: CpuPlacement,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
     seen: AtomicU32,
@@ -119,11 +119,16 @@ pub(crate) struct CallTerms {
 
 impl ClientEnd {
     /// The first end of a binding.
-    pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
-        Self::beside(None, channel, mailbox, meeting)
+    pub(crate) fn new(channel: Channel, mailbox: ChannelMailbox, placement: CpuPlacement) -> Arc<Self> {
+        Self::beside(None, channel, mailbox, placement)
     }
 
-    fn beside(first: Option<Weak<Self>>, channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
+    fn beside(
+        first: Option<Weak<Self>>,
+        channel: Channel,
+        mailbox: ChannelMailbox,
+        placement: CpuPlacement,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
@@ -148,7 +153,7 @@ impl ClientEnd {
                 lent: AtomicBool::new(false),
                 notify_retries: NotifyRetries::default(),
                 lag: Lag::default(),
-                meeting,
+                placement,
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(u32::MAX),
                 contention: Contention::default(),
@@ -162,7 +167,7 @@ impl ClientEnd {
         })
     }
 
-    pub(crate) fn mailbox(&self) -> &Mailbox {
+    pub(crate) fn mailbox(&self) -> &ChannelMailbox {
         &self.mailbox
     }
 
@@ -213,7 +218,7 @@ impl ClientEnd {
     }
 }
 
-impl Counted for ClientEnd {
+impl CountedEnd for ClientEnd {
     fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
@@ -229,7 +234,7 @@ impl Counted for ClientEnd {
 
 impl Drop for ClientEnd {
     fn drop(&mut self) {
-        bequeath(&self.counters());
+        retire_end(&self.counters());
     }
 }
 

@@ -91,7 +91,7 @@ impl Linkage {
 
     /// Whether nobody wants the reply any more.
     pub(crate) fn is_abandoned(&self) -> bool {
-        // Relaxed: see `Mailbox::forget_if`.
+        // Relaxed: see `ChannelMailbox::forget_if`.
         self.state.load(Ordering::Relaxed) == ABANDONED
     }
 

@@ -1,11 +1,11 @@
 //! The client stub, on which generated stubs are built.
 
 use crate::binding::import::{self, Bound};
+use crate::binding::local_exports;
 use crate::binding::object::Binding;
-use crate::binding::peer::{Peer, Within, within};
-use crate::binding::record::Record;
-use crate::binding::registry;
-use crate::binding::resilient::{Known, Policy, Resilient, Restore};
+use crate::binding::peer::{Peer, WithinBinding, within_binding};
+use crate::binding::record::BindingRecord;
+use crate::binding::resilient::{KnownGeneration, Policy, Resilient, Restore};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
 use crate::call::client::CallTerms;
@@ -36,13 +36,13 @@ enum To<L: ?Sized> {
     Here(Arc<Here<L>>),
     There(Arc<Bound>),
     /// There, or where it will be exported next; and what this clone knows of that.
-    Anywhere(Arc<Resilient>, Known),
+    Anywhere(Arc<Resilient>, KnownGeneration),
 }
 
 /// A binding within this domain.
 struct Here<L: ?Sized> {
     local: Arc<L>,
-    record: Arc<Record>,
+    record: Arc<BindingRecord>,
 }
 
 impl<L: ?Sized> Drop for Here<L> {
@@ -58,7 +58,7 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
         let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
-        let record = Record::new(binding, offer.service.options.on_end.clone(), Arc::default());
+        let record = BindingRecord::new(binding, offer.service.options.on_end.clone(), Arc::default());
         Some(Self { local, record })
     }
 }
@@ -67,7 +67,7 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
 /// as working for a call of the stub's binding.
 pub struct Local<'a, L: ?Sized> {
     local: &'a L,
-    _within: Within,
+    _within: WithinBinding,
 }
 
 impl<L: ?Sized> Deref for Local<'_, L> {
@@ -162,7 +162,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ) -> Result<Self, ImportError> {
         Self::find(name, descriptor, |directory| {
             let resilient = Resilient::new(directory, name, descriptor, policy, restore)?;
-            Ok(To::Anywhere(Arc::new(resilient), Known::default()))
+            Ok(To::Anywhere(Arc::new(resilient), KnownGeneration::default()))
         })
     }
 
@@ -174,7 +174,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ) -> Result<Self, ImportError> {
         let directory = Directory::from_environment();
         let path = import::path_of(&directory, name)?;
-        let own = registry::find(&path).filter(|offer| offer.service.descriptor.hash == descriptor.hash);
+        let own = local_exports::find(&path).filter(|offer| offer.service.descriptor.hash == descriptor.hash);
         let to = match own.as_ref().and_then(|offer| Here::of(offer)) {
             Some(here) => To::Here(Arc::new(here)),
             None => import(directory)?,
@@ -228,7 +228,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[inline]
     pub fn local(&self) -> Option<Local<'_, L>> {
         match &self.to {
-            To::Here(here) => Some(Local { local: &here.local, _within: within(&here.record) }),
+            To::Here(here) => Some(Local { local: &here.local, _within: within_binding(&here.record) }),
             To::There(_) | To::Anywhere(..) => None,
         }
     }

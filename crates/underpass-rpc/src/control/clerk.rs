@@ -1,22 +1,22 @@
-//! The clerk: one kernel thread a domain that hands out bindings, and hears when a peer rings,
-//! passes a file or dies.
+//! The clerk: one kernel thread of each domain. It makes bindings for importers, and reads the
+//! sockets: a peer rings, passes a file or dies.
 //!
-//! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
+//! It sleeps in the kernel while none of that happens, and no call depends on it.
 
-mod door;
-mod porter;
+mod admission;
+mod authorizer;
 mod sharing;
 mod table;
 
 pub(crate) use self::table::{Exported, Offer};
 
-use self::porter::Porter;
-use self::table::{Table, Watched};
-use crate::binding::changes::hint;
+use self::authorizer::Authorizer;
+use self::table::{WatchEntry, WatchTable};
+use crate::binding::exit_events::notify;
 use crate::binding::family::Family;
 use crate::call::client::ClientEnd;
-use crate::control::alarm;
-use crate::control::deathwatch::Deathwatch;
+use crate::control::peer_death::PeerDeathWatch;
+use crate::control::timer;
 use crate::counters;
 use crate::dispatch::blocked_handlers::recount;
 use crate::dispatch::server::ServerEnd;
@@ -31,19 +31,19 @@ use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
 use underpass_threads::wake_all_idle;
 
-/// How long a client may take to say hello, in ns.
+/// How long a client may take to send its hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
 
-/// This domain's clerk.
+/// The clerk of this domain.
 pub(crate) struct Clerk {
     poller: Poller,
-    table: Mutex<Table>,
-    /// It starts file threads, and is there before any file of a peer.
+    table: Mutex<WatchTable>,
+    /// Starts file threads. It exists before the first file of a peer comes.
     spawner: Spawner,
-    porter: Porter,
+    authorizer: Authorizer,
 }
 
-/// This domain's, started when first asked for.
+/// The clerk of this domain. The first call starts it.
 pub(crate) fn clerk() -> io::Result<&'static Clerk> {
     fork::check()?;
     static CLERK: OnceLock<&'static Clerk> = OnceLock::new();
@@ -54,13 +54,13 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
     }
     crate::binding::forked::watch()?;
     underpass_wire::watch_stacks(underpass_threads::stack_bounds);
-    // Now: later a sandbox may stand around this domain.
+    // Read it now: the domain may enter a sandbox later.
     clock::ahead_ns();
     let clerk: &'static Clerk = Box::leak(Box::new(Clerk {
         poller: Poller::new()?,
         table: Mutex::default(),
         spawner: Spawner::start()?,
-        porter: Porter::default(),
+        authorizer: Authorizer::default(),
     }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
@@ -71,10 +71,10 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
 }
 
 /// Starts a kernel thread with a descriptor table of its own, as [`Spawner::spawn`] does. For other
-/// rooms: the clerk's spawner is there before any file of a peer.
+/// crates: the clerk's spawner exists before the first file of a peer comes.
 ///
 /// # Errors
-/// As of [`Spawner::spawn`]; there is no clerk and none can be started.
+/// The same as of [`Spawner::spawn`]. Also if there is no clerk and none can be started.
 #[doc(hidden)]
 pub fn spawn_apart(
     name: &'static str,
@@ -85,20 +85,21 @@ pub fn spawn_apart(
 }
 
 impl Clerk {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, WatchTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn porter(&self) -> &Porter {
-        &self.porter
+    pub(crate) fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
     }
 
     pub(crate) fn spawner(&self) -> &Spawner {
         &self.spawner
     }
 
-    /// Watches something, under a key of its own; not if it is of an export that was withdrawn.
-    fn watch(&self, row: Watched, of: Option<u64>) -> io::Result<u64> {
+    /// Watches `row` under a new key. Fails with `NotFound` if `row` belongs to an export that was
+    /// withdrawn.
+    fn watch(&self, row: WatchEntry, of: Option<u64>) -> io::Result<u64> {
         let mut table = self.table();
         if of.is_some_and(|export| table.row(export).is_none()) {
             return Err(io::ErrorKind::NotFound.into());
@@ -106,7 +107,7 @@ impl Clerk {
         let key = table.next_key();
         if let Some(file) = row.file() {
             match &row {
-                Watched::Export(_) => self.poller.add_quietly(file, key)?,
+                WatchEntry::Export(_) => self.poller.add_quietly(file, key)?,
                 _ => self.poller.add(file, key)?,
             }
         }
@@ -114,49 +115,50 @@ impl Clerk {
         Ok(key)
     }
 
-    /// Will hand out bindings of an interface, once its key is [opened](Self::admit): until then
-    /// nobody who connects is accepted. Gives the key.
+    /// Adds an export and returns its key. Clients are not accepted before [`admit`](Self::admit)
+    /// is called with this key.
     pub(crate) fn export(&self, exported: Exported) -> io::Result<u64> {
-        self.watch(Watched::Export(Arc::new(exported)), None)
+        self.watch(WatchEntry::Export(Arc::new(exported)), None)
     }
 
-    /// Hands out bindings of an export from now on.
+    /// Accepts clients of an export from now on.
     pub(crate) fn admit(&self, key: u64) {
-        if let Some(Watched::Export(exported)) = self.table().row(key) {
+        if let Some(WatchEntry::Export(exported)) = self.table().row(key) {
             self.poller.listen_again(&exported.listening, key);
         }
     }
 
-    /// Removes the name; sends off who is about to have a binding of it.
+    /// Removes the name, and closes the pending connections to it.
     pub(crate) fn withdraw(&self, key: u64) {
         let mut table = self.table();
-        let newcomer = |row: &Watched| matches!(row, Watched::Newcomer { .. }) && row.is_of(key);
-        let gone = table.keys(|row_key, row| row_key == key || newcomer(row));
+        let pending =
+            |row: &WatchEntry| matches!(row, WatchEntry::PendingConnection { .. }) && row.is_of(key);
+        let gone = table.keys(|row_key, row| row_key == key || pending(row));
         let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
-        gone.iter().for_each(|row| self.ignore(row));
+        gone.iter().for_each(|row| self.stop_polling(row));
     }
 
-    /// Nothing is heard of a row any more.
-    fn ignore(&self, row: &Watched) {
+    /// Stops polling a row's descriptor.
+    fn stop_polling(&self, row: &WatchEntry) {
         if let Some(file) = row.file() {
             self.poller.remove(file);
         }
     }
 
-    /// Hears no more of a binding's socket, while a file thread receives from it, but its end.
+    /// Polls a binding's socket only for its hang-up, while a file thread receives from it.
     pub(crate) fn quieten(&self, socket: impl AsFd, key: u64) {
         self.poller.quieten(socket, key);
     }
 
-    /// Hears of it again.
+    /// Polls the socket for everything again.
     pub(crate) fn listen_again(&self, socket: impl AsFd, key: u64) {
         self.poller.listen_again(socket, key);
     }
 
-    /// Hears of a file thread, until that has ended.
+    /// Watches a file thread until it has ended.
     pub(crate) fn hear_exchange(&self, thread: &Arc<FileThread>) -> io::Result<u64> {
-        self.watch(Watched::FileThread(thread.clone()), None)
+        self.watch(WatchEntry::FileThread(thread.clone()), None)
     }
 
     /// The bindings of these exports.
@@ -164,7 +166,7 @@ impl Clerk {
         self.table().families(exports)
     }
 
-    /// Lets go of the bindings of an export, which are closed: all that is open of them.
+    /// Drops everything that is open of an export's bindings, which are closed.
     pub(crate) fn let_go(&self, export: u64) {
         let mut table = self.table();
         let gone = table.keys(|_, row| row.is_of(export));
@@ -173,10 +175,10 @@ impl Clerk {
         gone.into_iter().for_each(|row| self.end(row));
     }
 
-    /// A row is watched no more.
-    fn end(&self, row: Watched) {
-        self.ignore(&row);
-        if let Watched::Server { end, line, .. } = row {
+    /// Stops watching a row.
+    fn end(&self, row: WatchEntry) {
+        self.stop_polling(&row);
+        if let WatchEntry::Server { end, line, .. } = row {
             end.close();
             forget(&line);
             let further = if end.is_further() { Vec::new() } else { end.family().take_keys() };
@@ -186,14 +188,14 @@ impl Clerk {
         }
     }
 
-    /// Looks after the client's end of a binding from now on.
+    /// Watches the client's end of a binding from now on.
     pub(crate) fn bound(&self, end: &Arc<ClientEnd>) -> io::Result<u64> {
         let line: Arc<dyn Line> = end.clone();
-        // Before the clerk can hear of its end.
+        // Add the line before the clerk can learn of the binding's end.
         lines::add(line.clone());
-        counters::enlist(Arc::downgrade(end) as _);
+        counters::add_end(Arc::downgrade(end) as _);
         let key = self
-            .watch(Watched::Client { end: end.clone(), line: line.clone() }, None)
+            .watch(WatchEntry::Client { end: end.clone(), line: line.clone() }, None)
             .inspect_err(|_| forget(&line))?;
         if !end.is_further() {
             end.mailbox().control().watched_as(key);
@@ -201,10 +203,10 @@ impl Clerk {
         Ok(key)
     }
 
-    /// The client wants no more of a binding.
+    /// The client has dropped a binding.
     pub(crate) fn released(&self, key: u64) {
         let gone = self.table().remove(key);
-        if let Some(Watched::Client { end, line }) = gone {
+        if let Some(WatchEntry::Client { end, line }) = gone {
             if !end.is_further() {
                 self.poller.remove(end.mailbox());
                 end.mailbox().hang_up();
@@ -214,21 +216,21 @@ impl Clerk {
         }
     }
 
-    /// Tells `of` when `process` has ended.
-    pub(crate) fn mourn(&self, process: OwnedFd, of: Weak<Deathwatch>) -> io::Result<u64> {
-        self.watch(Watched::Process { process, of }, None)
+    /// Calls `of` when `process` has ended.
+    pub(crate) fn watch_process(&self, process: OwnedFd, of: Weak<PeerDeathWatch>) -> io::Result<u64> {
+        self.watch(WatchEntry::Process { process, of }, None)
     }
 
-    /// Gives a hint when `bell` rings, by a signal that asks this process to end.
+    /// Gives a hint when `bell` becomes readable: a signal asks this process to end.
     pub(crate) fn hear_end_signal(&self, bell: BorrowedFd<'static>) -> io::Result<()> {
-        match self.watch(Watched::EndSignal(bell), None) {
-            // Another server of this process has it heard.
+        match self.watch(WatchEntry::EndSignal(bell), None) {
+            // Another server of this process watches it already.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// Nobody wants to know that any more.
+    /// Stops watching under this key.
     pub(crate) fn unwatch(&self, key: u64) {
         let gone = self.table().remove(key);
         if let Some(row) = gone {
@@ -236,22 +238,24 @@ impl Clerk {
         }
     }
 
-    /// Ends all connections, and listens for no more. Their sockets stay open.
+    /// Hangs up all connections, and accepts no more. The sockets stay open.
     pub(crate) fn hang_up(&self) {
         self.table().rows().for_each(|row| match row {
-            Watched::Export(exported) => {
+            WatchEntry::Export(exported) => {
                 self.poller.remove(&exported.listening);
                 exported.listening.hang_up();
             }
-            Watched::Newcomer { socket, .. } | Watched::Ticket { socket, .. } => socket.hang_up(),
-            Watched::Client { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::Server { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::FileThread(_) | Watched::EndSignal(_) | Watched::Process { .. } => {}
+            WatchEntry::PendingConnection { socket, .. } | WatchEntry::Ticket { socket, .. } => {
+                socket.hang_up()
+            }
+            WatchEntry::Client { end, .. } => end.mailbox().control().hang_up_alone(),
+            WatchEntry::Server { end, .. } => end.mailbox().control().hang_up_alone(),
+            WatchEntry::FileThread(_) | WatchEntry::EndSignal(_) | WatchEntry::Process { .. } => {}
         });
     }
 
-    /// There is something to do earlier than it thinks.
-    pub(crate) fn hurry(&self) {
+    /// Wakes the clerk, because there is something to do earlier than it computed.
+    pub(crate) fn wake(&self) {
         self.poller.ring();
     }
 
@@ -266,44 +270,45 @@ impl Clerk {
             match self.poller.wait(self.timeout()) {
                 Ok(ready) => ready.iter().for_each(|ready| match ready {
                     Ready::Bell => {}
-                    Ready::File(key) => self.attend(*key),
+                    Ready::File(key) => self.handle_event(*key),
                 }),
-                // It fails only if our own files are broken; then there is nothing to hear any
-                // more.
+                // This fails only if our own descriptors are broken. Then the clerk can watch
+                // nothing any more.
                 Err(_) => std::thread::park(),
             }
-            self.tidy();
+            self.do_due_work();
             recount(self, &mut blocked);
         }
     }
 
-    /// Until when the clerk can sleep, in ns from now.
+    /// How long the clerk may sleep, in ns.
     fn timeout(&self) -> Option<u64> {
         let table = self.table();
-        let oldest = table.oldest_newcomer().map(|since| since + PATIENCE);
+        let oldest = table.oldest_pending().map(|since| since + PATIENCE);
         let next = table
             .paused
             .iter()
             .map(|(_, until)| *until)
             .chain(oldest)
             .chain(table.next_expiry())
-            .chain(alarm::next())
+            .chain(timer::next())
             .min();
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
 
-    /// Sends off newcomers that don't say hello, revokes bindings whose time has ended, and accepts
-    /// again where files had run out.
-    fn tidy(&self) {
+    /// Runs due timers, closes pending connections that send no hello in time, revokes expired
+    /// bindings, and accepts clients again after files had run out.
+    fn do_due_work(&self) {
         let now = clock::now_ns();
-        alarm::ring(now);
-        let is_late = |table: &Table| table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now);
-        while self.send_off(|table| if is_late(table) { table.dismiss_oldest() } else { None }) {}
+        timer::run_due(now);
+        let is_late =
+            |table: &WatchTable| table.oldest_pending().is_some_and(|since| since + PATIENCE <= now);
+        while self.close_pending(|table| if is_late(table) { table.take_oldest_pending() } else { None }) {}
         let mut table = self.table();
         let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
-            if let (true, Some(Watched::Export(exported))) = (until <= now, table.row(key)) {
-                // If not even that works, the name stays silent until the domain has memory again.
+            if let (true, Some(WatchEntry::Export(exported))) = (until <= now, table.row(key)) {
+                // If this fails too, the name accepts nobody until the domain has memory again.
                 let _ = self.poller.add(&exported.listening, key);
             }
             until > now
@@ -316,28 +321,28 @@ impl Clerk {
         }
     }
 
-    /// Something came for `key`.
-    fn attend(&self, key: u64) {
+    /// An event came for `key`.
+    fn handle_event(&self, key: u64) {
         let mut table = self.table();
         match table.row(key) {
             Some(
-                Watched::Newcomer { .. }
-                | Watched::Ticket { .. }
-                | Watched::EndSignal(_)
-                | Watched::Process { .. },
+                WatchEntry::PendingConnection { .. }
+                | WatchEntry::Ticket { .. }
+                | WatchEntry::EndSignal(_)
+                | WatchEntry::Process { .. },
             ) => {
                 let row = table.remove(key);
                 drop(table);
                 if let Some(row) = row {
-                    self.attend_once(row);
+                    self.handle_last_event(row);
                 }
             }
-            Some(Watched::Export(exported)) => {
+            Some(WatchEntry::Export(exported)) => {
                 let exported = exported.clone();
                 drop(table);
                 self.accept(key, &exported);
             }
-            Some(Watched::FileThread(thread)) => {
+            Some(WatchEntry::FileThread(thread)) => {
                 let thread = thread.clone();
                 drop(table);
                 if !thread.hear() {
@@ -345,7 +350,7 @@ impl Clerk {
                     self.unwatch(key);
                 }
             }
-            Some(Watched::Client { end, .. }) => {
+            Some(WatchEntry::Client { end, .. }) => {
                 let end = end.clone();
                 drop(table);
                 end.mailbox().control().attend();
@@ -353,7 +358,7 @@ impl Clerk {
                     self.released(key);
                 }
             }
-            Some(Watched::Server { end, .. }) => {
+            Some(WatchEntry::Server { end, .. }) => {
                 let end = end.clone();
                 drop(table);
                 end.mailbox().control().attend();
@@ -366,91 +371,96 @@ impl Clerk {
         }
     }
 
-    /// Something came for what is watched until then.
-    fn attend_once(&self, row: Watched) {
-        self.ignore(&row);
+    /// An event came for a row that is watched for one event only.
+    fn handle_last_event(&self, row: WatchEntry) {
+        self.stop_polling(&row);
         match row {
-            Watched::Newcomer { socket, export, .. } => self.greet(socket, export),
-            Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
-            Watched::EndSignal(_) => hint(),
-            Watched::Process { of, .. } => {
-                // Its sockets tell the rest.
+            WatchEntry::PendingConnection { socket, export, .. } => self.read_hello(socket, export),
+            WatchEntry::Ticket { socket, by, quota } => self.redeem(&socket, by, quota),
+            WatchEntry::EndSignal(_) => notify(),
+            WatchEntry::Process { of, .. } => {
+                // The sockets bring the rest.
                 if let Some(of) = of.upgrade() {
                     of.ended();
                 }
             }
-            Watched::Export(_) | Watched::Client { .. } | Watched::Server { .. } | Watched::FileThread(_) => {
-            }
+            WatchEntry::Export(_)
+            | WatchEntry::Client { .. }
+            | WatchEntry::Server { .. }
+            | WatchEntry::FileThread(_) => {}
         }
     }
 
-    /// Looks after the server's end of a channel from now on, whose calls are not served yet;
-    /// `false` if that can't be.
+    /// Watches the server's end of a channel from now on, but does not serve its calls yet. Returns
+    /// `false` if that fails.
     fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
         let export = end.family().export();
-        let row = Watched::Server { end: end.clone(), line, export };
+        let row = WatchEntry::Server { end: end.clone(), line, export };
         let key = if end.family().join(end) { self.watch(row, Some(export)).ok() } else { None };
         let enrolled = key.is_some();
         match key {
-            Some(key) if end.is_further() => end.family().has_key(key),
+            Some(key) if end.is_further() => end.family().add_key(key),
             Some(key) => end.mailbox().control().watched_as(key),
             None => {}
         }
         if !enrolled {
-            // Nobody would hear of the client's death: better no binding.
+            // Without the watch nobody would learn of the client's death, so there must be no
+            // binding.
             end.close();
             end.mailbox().hang_up();
         } else if end.family().binding().expires.is_some() {
-            // The clerk may sleep for longer than that.
+            // The binding expires, maybe earlier than the clerk wakes.
             self.poller.ring();
         }
         enrolled
     }
 
-    /// Serves a channel from now on that is enrolled.
+    /// Serves a channel that is enrolled.
     fn serve(&self, end: &Arc<ServerEnd>) {
         let line: Arc<dyn Line> = end.clone();
-        counters::enlist(Arc::downgrade(end) as _);
-        // It is in the table by now: either this sees that its user's channels are shut, or who
-        // shuts them sees it.
+        counters::add_end(Arc::downgrade(end) as _);
+        // The channel is in the table by now. So if its user's channels are being shut, either this
+        // call sees it, or the thread that shuts them finds the channel in the table.
         end.follow();
         let active = lines::add(line.clone());
         if end.is_closed() {
-            // Meanwhile, and who closed it may have found no line to take away.
+            // The channel was closed in the meantime, and the closing thread may have found no line
+            // to remove.
             forget(&line);
         } else if active {
-            // Processors that sleep don't watch this line yet. They let go of others, too.
+            // Sleeping processors don't watch this line yet. Waking them also makes them release
+            // removed lines.
             LAG.store(false, Ordering::Relaxed);
             wake_all_idle();
         }
     }
 }
 
-/// No processor looks at `line` any more; those that sleep let go of it soon, or when the next line
-/// comes.
+/// Removes `line` from the lines that processors poll. Sleeping processors release it soon, or when
+/// the next line is added.
 fn forget(line: &Arc<dyn Line>) {
-    // Relaxed, but for `WAKE_PENDING`: a rousing too many does no harm.
+    // Relaxed, except `WAKE_PENDING`: one wake-up too many does no harm.
     if lines::remove(line) {
         LAG.store(true, Ordering::Relaxed);
-        // SYNC with `WAKE_PENDING` swap in `wake_lagging`: who finds an alarm set has that one see its
-        // `LAG`.
+        // SYNC with the `WAKE_PENDING` swap in `wake_laggards`: if this thread finds a timer set
+        // already, that timer sees this thread's `LAG`.
         if !WAKE_PENDING.swap(true, Ordering::AcqRel) {
-            alarm::set(clock::deadline_ns(SOON), wake_lagging);
+            timer::set(clock::deadline_ns(SOON), wake_laggards);
         }
     }
 }
 
-/// Processors that sleep may hold on to lines that were taken away.
+/// Sleeping processors may still hold lines that were removed.
 static LAG: AtomicBool = AtomicBool::new(false);
-/// They will be roused.
+/// A timer is set that wakes them.
 static WAKE_PENDING: AtomicBool = AtomicBool::new(false);
-/// How long they may: where bindings come and go all the time, who comes rouses them anyway, and
-/// who goes needs not.
+/// How long they may hold them. Where bindings come and go all the time, each new binding wakes the
+/// processors anyway, and a removal need not.
 const SOON: Duration = Duration::from_millis(10);
 
-fn wake_lagging() {
-    // SYNC with `WAKE_PENDING` swap in who took a line away.
+fn wake_laggards() {
+    // SYNC with the `WAKE_PENDING` swap of the thread that removed a line.
     WAKE_PENDING.swap(false, Ordering::AcqRel);
     if LAG.swap(false, Ordering::Relaxed) {
         wake_all_idle();

@@ -1,5 +1,5 @@
-//! Connections that this domain has made, and that no other process has; and both directions of one
-//! binding.
+//! Connections that this domain has made and shares with no other process, and the two directions
+//! of one binding.
 
 use crate::payload::passed_file::{PassedSocket, Unclosed};
 use std::io;
@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use underpass_os::{Connected, Credentials, Other, Socket, fork};
 
-/// A connection. Whoever drops the last share of it does not wait for what lies in its queue.
+/// A connection. Dropping the last reference does not wait until the files in its queue are closed.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// There until it is dropped.
+    /// `None` only while it is dropped.
     socket: Option<Socket>,
     unclosed: Mutex<Option<Arc<Unclosed>>>,
 }
@@ -21,7 +21,8 @@ impl Connection {
         Arc::new(Self { socket: Some(socket), unclosed: Mutex::default() })
     }
 
-    /// For what its files count: at first for the user at its other end.
+    /// The account to which its files are charged. At first it is that of the user at the other
+    /// end.
     pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
         let mut unclosed = self.unclosed.lock().unwrap_or_else(PoisonError::into_inner);
         unclosed.get_or_insert_with(|| Unclosed::of_peer(&**self)).clone()
@@ -49,15 +50,15 @@ impl AsFd for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let Some(socket) = self.socket.take() else { return };
-        // In a child that was forked off it is the parent's.
+        // In a forked child the connection is the parent's.
         if fork::check().is_err() {
             return;
         }
-        // From now on nothing comes to what has come.
+        // From here on the peer can add nothing to the queue.
         socket.hang_up();
         while let Some(unread) = socket.unread() {
             if unread.with_files || socket.receive_plain(&mut []).is_err() {
-                // The files stay where they are, and are closed with the socket.
+                // The files stay in the queue, and are closed with the socket.
                 let unclosed = self.unclosed.get_mut().unwrap_or_else(PoisonError::into_inner).take();
                 return unclosed.unwrap_or_else(|| Unclosed::of_peer(&socket)).close(OwnedFd::from(socket));
             }
@@ -67,24 +68,25 @@ impl Drop for Connection {
 
 /// Both directions of one binding's messages.
 ///
-/// Most bindings have one connection for both. A binding that came by a ticket has a pair of
-/// sockets for each direction: the reader has made it, keeps one end and has passed the other.
+/// Most bindings have one connection for both. A binding that was made by a ticket has a pair of
+/// sockets for each direction: the reader has made it, keeps one end, and has passed the other to
+/// its peer.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct BindingLink {
     reading: Arc<Connection>,
     sending: Option<PassedSocket>,
     /// The other end of `reading`, until it goes to the peer with the answer to its hello.
     to_pass: Mutex<Option<OwnedFd>>,
 }
 
-impl Link {
+impl BindingLink {
     /// One connection for both directions.
     pub(crate) fn new(connection: Arc<Connection>) -> Arc<Self> {
         Arc::new(Self { reading: connection, sending: None, to_pass: Mutex::default() })
     }
 
-    /// Messages come over `reading`, and go over `sending`. The peer gets `to_pass`, if it has not
-    /// got the other end of `reading` yet.
+    /// Messages come over `reading`, and go over `sending`. The peer gets `to_pass` if it does not
+    /// have the other end of `reading` yet.
     pub(crate) fn of_two(
         reading: Arc<Connection>,
         sending: PassedSocket,
@@ -94,7 +96,7 @@ impl Link {
         Arc::new(Self { reading, sending: Some(sending), to_pass: Mutex::new(to_pass) })
     }
 
-    /// What the peer is to get with the answer to its hello.
+    /// The end that the peer gets with the answer to its hello.
     pub(crate) fn take_to_pass(&self) -> Option<OwnedFd> {
         self.to_pass.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -111,7 +113,7 @@ impl Link {
         }
     }
 
-    /// Ends both directions: both sides hear that the other is gone.
+    /// Ends both directions: both sides see that the other is gone.
     pub(crate) fn hang_up(&self) {
         self.reading.hang_up();
         if let Some(sending) = &self.sending {
@@ -119,7 +121,8 @@ impl Link {
         }
     }
 
-    /// What the kernel knows of whoever made the connection, or the other's pair.
+    /// Asks the kernel about the process that made the connection, or that made the pair of the
+    /// other direction.
     fn ask<R>(&self, socket: impl FnOnce(&Socket) -> R, passed: impl FnOnce(&PassedSocket) -> R) -> R {
         match &self.sending {
             None => socket(&self.reading),
@@ -143,7 +146,7 @@ impl Link {
         self.ask(|socket| socket.peer_process(), |passed| passed.end().peer_process())
     }
 
-    /// The process there, as far as it can be watched.
+    /// The peer's process, if it can be watched.
     pub(crate) fn other(&self) -> io::Result<Other> {
         self.ask(|socket| socket.other(), |passed| passed.end().other())
     }

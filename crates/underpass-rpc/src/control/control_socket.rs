@@ -1,19 +1,21 @@
-//! The socket of a binding after it was made, and what came over it for each of its channels.
+//! The socket of a binding after the binding is made, and what came over it for each channel.
 //!
-//! Whoever looks for something reads it, mostly the clerk: that takes what needs no file, and tells
-//! the ends. A message that brings files stays where it is, for the file thread of the peer's user.
-//! Until that has received it nobody reads further, so all is taken in its order.
+//! Any thread that needs a message reads the socket; mostly the clerk does. The reader takes the
+//! messages that bring no files, and hands them to the channels' ends. A message that brings files
+//! stays in the socket, for the file thread of the peer's user. Until that thread has received it,
+//! no thread reads further. So all messages are taken in their order.
 //!
-//! *Who may read:* `receiving` is false, under the lock. *Who is told:* the clerk, when the file
-//! thread has received the message; the clerk then takes what came behind it, and wakes who waits.
+//! *Who may read:* the holder of the lock, while `receiving` is false. *Who is notified:* the
+//! clerk, when the file thread has received the message. The clerk then takes what came behind the
+//! message, and wakes the waiting threads.
 
-use crate::binding::limits::Seat;
-use crate::control::alarm;
+use crate::binding::limits::ChannelQuota;
 use crate::control::clerk::clerk;
-use crate::control::connection::Link;
-use crate::control::deathwatch::Deathwatch;
-use crate::control::messages::{CONTROL, Control};
-use crate::control::news::{Hears, News, NoTicket};
+use crate::control::connection::BindingLink;
+use crate::control::messages::{CONTROL, ControlMessage};
+use crate::control::peer_death::PeerDeathWatch;
+use crate::control::socket_events::{HandleEvents, NoTicket, SocketEvents};
+use crate::control::timer;
 use crate::payload::file_thread::{self, ReceivedMessage};
 use crate::payload::out_of_band::{Came, PendingOutOfBand};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
@@ -27,11 +29,13 @@ use underpass_os::{Other, clock, failpoint};
 use underpass_sync::Condvar;
 use underpass_threads::critical;
 
-/// Messages taken from a socket in one go: whoever sends more has to wait for the next turn.
+/// The most messages taken from a socket in one turn. A peer that sends more has to wait for the
+/// next turn.
 const TURN: usize = 256;
-/// How long a call waits for its files, and a death for what the dead peer has passed before.
+/// How long a call waits for its files, and how long the death of a peer waits for the files that
+/// the peer has passed before.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// After what time a file thread is looked for again, if there was no room for one.
+/// When to try again, if there was no room for a file thread.
 const AGAIN: Duration = Duration::from_millis(20);
 /// `EMFILE`.
 const TOO_MANY_FILES: i32 = 24;
@@ -40,14 +44,14 @@ const UNWATCHED: u64 = 0;
 
 /// The socket of one binding.
 pub(crate) struct ControlSocket {
-    link: Arc<Link>,
+    link: Arc<BindingLink>,
     unclosed: Arc<Unclosed>,
-    deathwatch: Arc<Deathwatch>,
+    peer_death: Arc<PeerDeathWatch>,
     state: Mutex<State>,
-    /// Messages that a file thread has received.
+    /// How many messages file threads have received.
     received: AtomicU64,
-    /// Turns of a file thread, also those in which it has received nothing, and who waits for the
-    /// next.
+    /// Counts the turns of file threads, including turns that received nothing. Threads that wait
+    /// for the next turn wait on `next_turn`.
     turns: underpass_sync::Mutex<u64>,
     next_turn: Condvar,
     /// The clerk's key.
@@ -58,30 +62,30 @@ pub(crate) struct ControlSocket {
 #[derive(Default)]
 struct State {
     channels: [Option<Channel>; CHANNELS],
-    /// A file thread receives the next message: nobody else reads.
+    /// A file thread receives the next message: no other thread reads.
     receiving: bool,
-    /// The clerk is told of nothing but the peer's end meanwhile.
+    /// The clerk polls only for the peer's hang-up meanwhile.
     quiet: bool,
 }
 
-/// Who hears what comes for a channel, and what waits there.
+/// The end that is told what comes for a channel, and what has come and waits there.
 struct Channel {
-    heard_by: Weak<dyn Hears>,
+    heard_by: Weak<dyn HandleEvents>,
     waiting: PendingOutOfBand,
 }
 
-/// What a turn of reading has brought, by channel.
-type Heard = Vec<(Weak<dyn Hears>, News)>;
+/// The events that a turn of reading has brought, by channel.
+type Heard = Vec<(Weak<dyn HandleEvents>, SocketEvents)>;
 
 impl ControlSocket {
-    /// Of a binding that begins. A server's client has a `seat`.
-    pub(crate) fn new(link: Arc<Link>, seat: Option<&Seat>) -> Arc<Self> {
-        let unclosed = seat.map_or_else(|| link.reading().unclosed(), Seat::unclosed);
+    /// The socket of a new binding. A server passes the `quota` of its client.
+    pub(crate) fn new(link: Arc<BindingLink>, quota: Option<&ChannelQuota>) -> Arc<Self> {
+        let unclosed = quota.map_or_else(|| link.reading().unclosed(), ChannelQuota::unclosed);
         link.reading().counts_for(&unclosed);
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             link,
             unclosed,
-            deathwatch: Deathwatch::new(own.clone()),
+            peer_death: PeerDeathWatch::new(own.clone()),
             state: Mutex::default(),
             received: AtomicU64::new(0),
             turns: underpass_sync::Mutex::new(0),
@@ -91,38 +95,43 @@ impl ControlSocket {
         })
     }
 
-    /// Does something with the state. Whoever does keeps its processor, since the clerk waits for
-    /// it.
+    /// Does something with the state. The caller is critical meanwhile, so that it keeps its
+    /// processor, because the clerk waits for this lock.
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let _held = critical();
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on `end` hears what comes for `channel`.
-    pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn Hears>) {
+    /// From now on `end` is told what comes for `channel`.
+    pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn HandleEvents>) {
         let channel = usize::from(channel);
         self.with(|state| {
             state.channels[channel] = Some(Channel { heard_by: end, waiting: PendingOutOfBand::default() });
         });
     }
 
-    /// The clerk watches it under this key.
+    /// The clerk watches the socket under this key.
     pub(crate) fn watched_as(&self, key: u64) {
         // Relaxed: the clerk alone reads it.
         self.key.store(key, Ordering::Relaxed);
     }
 
-    pub(crate) fn send(&self, message: Control, channel: u8, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(crate) fn send(
+        &self,
+        message: ControlMessage,
+        channel: u8,
+        files: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         self.link.send(&message.to_bytes(channel), files)
     }
 
-    /// Ends the connection: both sides hear that the other is gone.
+    /// Ends the connection: both sides see that the other is gone.
     pub(crate) fn hang_up(&self) {
-        self.deathwatch.leave();
+        self.peer_death.leave();
         self.hang_up_alone();
     }
 
-    /// The same, for who knows what the peer's process does.
+    /// The same, but leaves the watch on the peer's process alone.
     pub(crate) fn hang_up_alone(&self) {
         self.link.hang_up();
     }
@@ -132,13 +141,13 @@ impl ControlSocket {
         self.link.other()
     }
 
-    /// Takes what has come that needs no file thread, and tells the ends.
+    /// Takes what has come and needs no file thread, and tells the ends.
     pub(crate) fn read(&self) {
         let heard = self.with(|state| if state.receiving { Heard::new() } else { self.sort(state) });
         tell(heard);
     }
 
-    /// As [`read`](Self::read), for the clerk, which has been told that there is something.
+    /// The same as [`read`](Self::read), for the clerk, after the poller has reported the socket.
     pub(crate) fn attend(&self) {
         self.read();
         let (receiving, quiet) =
@@ -150,29 +159,30 @@ impl ControlSocket {
                     clerk.quieten(&**self.link.reading(), self.key.load(Ordering::Relaxed));
                 }
             }
-            // The peer is gone.
+            // The peer has hung up.
             (true, true) => self.end_without_file_thread(),
         }
     }
 
-    /// The peer is gone while a file thread receives: if that is lost, the binding ends without it.
+    /// The peer has hung up while a file thread receives. If the file thread got lost, this ends
+    /// the binding without it.
     #[cold]
     fn end_without_file_thread(&self) {
-        // Relaxed, here and below: a count that the clerk's thread alone changes and reads.
+        // Relaxed, here and below: only the clerk's thread changes and reads this count.
         let (own, seen) = (self.own.clone(), self.received.load(Ordering::Relaxed));
-        alarm::set(clock::deadline_ns(PATIENCE), move || {
+        timer::set(clock::deadline_ns(PATIENCE), move || {
             let is_held_up = |own: &Arc<Self>| own.received.load(Ordering::Relaxed) == seen;
             let Some(own) = own.upgrade().filter(is_held_up) else { return };
             tell(own.with(|state| match state.receiving {
-                true => first(state, News { gone: true, unsure: true, ..News::default() }),
+                true => first(state, SocketEvents { gone: true, unsure: true, ..SocketEvents::default() }),
                 false => Heard::new(),
             }));
-            // The clerk was told of the end once, and did not let go of the binding then.
+            // The poller reported the hang-up once, and the clerk did not end the binding then.
             own.is_heard_again();
         });
     }
 
-    /// The clerk is told of all again.
+    /// The clerk polls the socket for everything again.
     fn is_heard_again(&self) {
         let key = self.key.load(Ordering::Relaxed);
         if let Ok(clerk) = clerk()
@@ -183,16 +193,16 @@ impl ControlSocket {
     }
 
     fn sort(&self, state: &mut State) -> Heard {
-        let mut news: [News; CHANNELS] = Default::default();
-        self.sort_into(state, &mut news);
-        by_channel(state, news)
+        let mut events: [SocketEvents; CHANNELS] = Default::default();
+        self.sort_into(state, &mut events);
+        by_channel(state, events)
     }
 
-    fn sort_into(&self, state: &mut State, news: &mut [News; CHANNELS]) {
+    fn sort_into(&self, state: &mut State, events: &mut [SocketEvents; CHANNELS]) {
         for _ in 0..TURN {
             match self.next(state) {
                 Ok(Some(message)) => {
-                    if !self.take_in(state, message, news) {
+                    if !self.take_in(state, message, events) {
                         break;
                     }
                 }
@@ -200,14 +210,14 @@ impl ControlSocket {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     let unsure = e.kind() != io::ErrorKind::ConnectionReset;
-                    (news[0].gone, news[0].unsure) = (true, unsure);
+                    (events[0].gone, events[0].unsure) = (true, unsure);
                     break;
                 }
             }
         }
     }
 
-    /// The next message, if it brings no files. Else a file thread is to receive it.
+    /// The next message, if it brings no files. If it does, a file thread must receive it.
     fn next(&self, state: &mut State) -> io::Result<Option<ReceivedMessage>> {
         let look = match self.link.reading().look() {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
@@ -226,7 +236,7 @@ impl ControlSocket {
         Ok(Some(ReceivedMessage { bytes, cut: received.cut, ..ReceivedMessage::default() }))
     }
 
-    /// Has the user's file thread receive the next message.
+    /// Makes the user's file thread receive the next message.
     fn begin_to_receive(&self) -> io::Result<()> {
         if self.unclosed.is_full() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -237,29 +247,29 @@ impl ControlSocket {
             if let Some(own) = own.upgrade() {
                 own.was_received(message);
             }
-            // By now each file that came is counted by itself.
+            // By now each file that came is charged by itself.
             drop(room);
         };
         file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then)
     }
 
-    /// There is no file thread, for want of a file, a kernel thread or room for what it would
-    /// receive: some may come free. Until then the message stays where it is.
+    /// There is no file thread, for want of a file, a kernel thread or quota for what it would
+    /// receive. Tries again soon. Until then the message stays in the socket.
     #[cold]
     fn try_again(&self) {
         let own = self.own.clone();
-        alarm::set(clock::deadline_ns(AGAIN), move || {
+        timer::set(clock::deadline_ns(AGAIN), move || {
             if let Some(own) = own.upgrade() {
                 own.reads_again(Ok(None));
             }
         });
     }
 
-    /// A file thread has received a message, or found none. On the clerk's thread.
+    /// A file thread has received a message, or found none. Runs on the clerk's thread.
     fn was_received(&self, message: io::Result<ReceivedMessage>) {
         match message {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.reads_again(Ok(None)),
-            // The file thread has as many files as it may: the message is where it was.
+            // The file thread has as many files as it may, so the message is still in the socket.
             Err(e) if e.raw_os_error() == Some(TOO_MANY_FILES) => self.try_again(),
             message => {
                 self.received.fetch_add(1, Ordering::Relaxed);
@@ -268,24 +278,24 @@ impl ControlSocket {
         }
     }
 
-    /// No file thread receives any more. Takes in what one has received, and what came behind it,
-    /// before anybody else reads.
+    /// No file thread receives any more. Takes in what the file thread has received, and what came
+    /// behind it, before any other thread reads.
     fn reads_again(&self, received: io::Result<Option<ReceivedMessage>>) {
         tell(self.with(|state| {
             (state.receiving, state.quiet) = (false, false);
-            let mut news: [News; CHANNELS] = Default::default();
+            let mut events: [SocketEvents; CHANNELS] = Default::default();
             let goes_on = match received {
-                Ok(Some(message)) => self.take_in(state, message, &mut news),
+                Ok(Some(message)) => self.take_in(state, message, &mut events),
                 Ok(None) => true,
                 Err(_) => {
-                    (news[0].gone, news[0].unsure) = (true, true);
+                    (events[0].gone, events[0].unsure) = (true, true);
                     false
                 }
             };
             if goes_on {
-                self.sort_into(state, &mut news);
+                self.sort_into(state, &mut events);
             }
-            by_channel(state, news)
+            by_channel(state, events)
         }));
         *self.turns.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.next_turn.notify_all();
@@ -296,61 +306,67 @@ impl ControlSocket {
         *self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sorts a message out; `false` if there is to be no further one.
-    fn take_in(&self, state: &mut State, message: ReceivedMessage, news: &mut [News; CHANNELS]) -> bool {
+    /// Sorts a message into `events`. Returns `false` if the reader must take no further message.
+    fn take_in(
+        &self,
+        state: &mut State,
+        message: ReceivedMessage,
+        events: &mut [SocketEvents; CHANNELS],
+    ) -> bool {
         let (lost, files) = (message.lost_files, PassedFiles::new(message.files, &self.unclosed));
         if message.bytes.is_empty() {
-            news[0].gone = true;
+            events[0].gone = true;
             return false;
         }
-        let read = Control::read(&message.bytes).filter(|_| !message.cut);
+        let read = ControlMessage::read(&message.bytes).filter(|_| !message.cut);
         let Some((number, control)) = read else {
-            news[0].nonsense = true;
+            events[0].nonsense = true;
             return false;
         };
         let channel = state.channels[usize::from(number)].as_mut();
-        if let (Control::Opened, None) = (control, &channel) {
-            // An honest server answers one question at a time.
-            news[0].nonsense |= news[0].opened.is_some();
-            news[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
-            return !news[0].nonsense;
+        if let (ControlMessage::Opened, None) = (control, &channel) {
+            // An honest server answers one request at a time.
+            events[0].nonsense |= events[0].opened.is_some();
+            events[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
+            return !events[0].nonsense;
         }
-        let (first, news) = (number == 0, &mut news[usize::from(number)]);
+        let (first, events) = (number == 0, &mut events[usize::from(number)]);
         let sound = match (control, channel) {
-            (Control::OutOfBand { slot, files: announced, lies, length }, Some(channel)) => {
+            (ControlMessage::OutOfBand { slot, files: announced, location, length }, Some(channel)) => {
                 failpoint!("file-received");
-                let came = Came::of(files, lost, announced, lies, length).map(|came| self.let_in(came));
-                news.out_of_band |= 1u64.checked_shl(slot.into()).unwrap_or(0);
+                let came = Came::of(files, lost, announced, location, length).map(|came| self.let_in(came));
+                events.out_of_band |= 1u64.checked_shl(slot.into()).unwrap_or(0);
                 came.is_some_and(|came| channel.waiting.put(slot, came, self.most()))
             }
-            (Control::OverflowBuffer { slot, number }, Some(channel)) => {
+            (ControlMessage::OverflowBuffer { slot, number }, Some(channel)) => {
                 channel.waiting.offer(slot, number, files, lost, self.most())
             }
-            (Control::Ticket, Some(_)) if first => {
-                // The kernel drops a file that this domain has no room for.
+            (ControlMessage::Ticket, Some(_)) if first => {
+                // The kernel drops a file if this process can open no more.
                 let came = files.len() > 0 && self.admits(&files);
-                news.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
+                events.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
                 true
             }
-            // No honest peer sends files with what takes none.
-            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, news),
+            // No honest peer sends files with messages that take none.
+            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, events),
             (_, None) => false,
         };
-        news.nonsense |= !sound;
+        events.nonsense |= !sound;
         sound
     }
 
-    /// How many files may wait: those that are still to be closed wait, too.
+    /// How many files may wait. Files that are still to be closed count as waiting.
     fn most(&self) -> usize {
         FILES_WAITING.saturating_sub(self.unclosed.files())
     }
 
-    /// Whether these may stay: those that can hide the peer's death may once that is watched for.
+    /// Whether these files may stay. If they can hide the peer's death, they may once its process
+    /// is watched.
     fn admits(&self, files: &PassedFiles) -> bool {
-        !files.may_keep_others() || self.deathwatch.begin()
+        !files.may_keep_others() || self.peer_death.begin()
     }
 
-    /// What has come, or word of it where it may not stay.
+    /// What has come; a note that the files were refused if they may not stay.
     fn let_in(&self, came: Came) -> Came {
         match came {
             Came::OutOfBand(out_of_band) if !self.admits(&out_of_band.files) => Came::NoFile,
@@ -365,9 +381,9 @@ impl ControlSocket {
         })
     }
 
-    /// Takes the out-of-band message for `slot` of `channel`, of which the message has come;
-    /// nothing if none has, which no honest peer does. The calling thread waits while a file thread
-    /// receives it.
+    /// Takes the out-of-band message for `slot` of `channel`, after the slot's message has come.
+    /// `None` if there is none, which no honest peer causes. The calling thread waits while a file
+    /// thread receives it.
     pub(crate) fn take(&self, channel: u8, slot: u16) -> Option<Came> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -375,8 +391,8 @@ impl ControlSocket {
             if let Some(came) = self.waiting(channel, |waiting| waiting.take(slot)).flatten() {
                 return Some(came);
             }
-            // Under one lock: else a file thread could have received something in between, behind
-            // which the out-of-band message is.
+            // Under one lock. Otherwise a file thread could receive a message in between, and the
+            // wanted one could lie behind it.
             let (heard, came, receiving) = self.with(|state| {
                 let heard = if state.receiving { Heard::new() } else { self.sort(state) };
                 let channel = state.channels[usize::from(channel)].as_mut();
@@ -387,7 +403,7 @@ impl ControlSocket {
                 return came;
             }
             if !self.waits_for_turn(seen, until) {
-                // What comes after all is nobody's.
+                // What comes after this is dropped.
                 return Some(
                     self.waiting(channel, |waiting| waiting.discard(slot, true))?.unwrap_or(Came::Late),
                 );
@@ -395,8 +411,8 @@ impl ControlSocket {
         }
     }
 
-    /// Waits for the turn of a file thread that follows `seen`; `false` if that takes too long, or
-    /// the thread is cancelled.
+    /// Waits for the turn of a file thread that follows `seen`. Returns `false` if that takes too
+    /// long, or the thread is cancelled.
     fn waits_for_turn(&self, seen: u64, until: Instant) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         while *turns == seen {
@@ -409,7 +425,7 @@ impl ControlSocket {
         true
     }
 
-    /// The message for `slot` of `channel` has come, and nobody waits for its out-of-band message.
+    /// The message for `slot` of `channel` has come, and nobody waits for its out-of-band part.
     pub(crate) fn discard(&self, channel: u8, slot: u16) {
         let (heard, dropped) = self.with(|state| {
             let heard = if state.receiving { Heard::new() } else { self.sort(state) };
@@ -429,54 +445,54 @@ impl ControlSocket {
         }
     }
 
-    /// Closes all that has come and waits for a message.
+    /// Closes everything that has come and waits for its slot's message.
     pub(crate) fn forget_all(&self, channel: u8) {
-        self.deathwatch.leave();
+        self.peer_death.leave();
         drop(self.waiting(channel, std::mem::take));
     }
 }
 
-/// A message without files is told as news of its channel, the `first` or a further one; `false` if
-/// no honest peer sends it there.
-fn is_told(control: Control, first: bool, none: PassedFiles, news: &mut News) -> bool {
+/// Adds a message without files to the events of its channel. `first` says whether that is the first
+/// channel. Returns `false` if no honest peer sends the message there.
+fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut SocketEvents) -> bool {
     match control {
-        Control::Bell => news.bell = true,
-        Control::Unwanted { slots } => news.unwanted |= slots,
-        Control::Closing if first => news.closing = true,
-        Control::Revoked if first => news.revoked = true,
-        Control::Ask if first => news.asked += 1,
-        Control::Share if first => news.shares += 1,
-        Control::NoTicket { may } if first => {
-            news.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
+        ControlMessage::Bell => events.bell = true,
+        ControlMessage::Unwanted { slots } => events.unwanted |= slots,
+        ControlMessage::Closing if first => events.closing = true,
+        ControlMessage::Revoked if first => events.revoked = true,
+        ControlMessage::Ask if first => events.asked += 1,
+        ControlMessage::Share if first => events.shares += 1,
+        ControlMessage::NoTicket { may } if first => {
+            events.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
         }
-        Control::Refused if first && news.opened.is_none() => news.opened = Some((0, none)),
+        ControlMessage::Refused if first && events.opened.is_none() => events.opened = Some((0, none)),
         _ => return false,
     }
     true
 }
 
-/// What is told to the ends, the first channel's last: it may end the binding.
-fn by_channel(state: &State, news: [News; CHANNELS]) -> Heard {
+/// The ends to tell, each with its events. The first channel comes last, because its events may end the binding.
+fn by_channel(state: &State, events: [SocketEvents; CHANNELS]) -> Heard {
     let heard_by = |number: usize| {
         let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;
         Some(channel.heard_by.clone())
     };
-    let heard = news.into_iter().enumerate().filter(|(_, news)| !news.is_none());
-    let mut heard: Heard = heard.filter_map(|(number, news)| Some((heard_by(number)?, news))).collect();
+    let heard = events.into_iter().enumerate().filter(|(_, events)| !events.is_none());
+    let mut heard: Heard = heard.filter_map(|(number, events)| Some((heard_by(number)?, events))).collect();
     heard.reverse();
     heard
 }
 
-/// The same for the first channel.
-fn first(state: &State, news: News) -> Heard {
+/// The same, of events for the first channel alone.
+fn first(state: &State, events: SocketEvents) -> Heard {
     let channel = state.channels[0].iter();
-    channel.map(|channel| channel.heard_by.clone()).zip([news]).collect()
+    channel.map(|channel| channel.heard_by.clone()).zip([events]).collect()
 }
 
 fn tell(heard: Heard) {
-    for (end, news) in heard {
+    for (end, events) in heard {
         if let Some(end) = end.upgrade() {
-            end.news(news);
+            end.handle(events);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What one channel sends over its binding's socket, and what waits there for it.
+//! One channel's part of its binding's socket: what it sends, and what has come and waits for it.
 
-use crate::binding::limits::Seat;
+use crate::binding::limits::ChannelQuota;
 use crate::control::control_socket::ControlSocket;
-use crate::control::messages::Control;
-use crate::control::news::{Hears, NoTicket};
+use crate::control::messages::ControlMessage;
+use crate::control::socket_events::{HandleEvents, NoTicket};
 use crate::payload::out_of_band::{BytesLocation, Came, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered, OverflowBuffers};
 use std::io;
@@ -15,51 +15,50 @@ use underpass_os::MOST_FILES;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
-/// One end's way to the binding's socket, and its overflow buffers.
+/// One channel end's access to the binding's socket, and its overflow buffers.
 ///
-/// A sender passes an out-of-band message before it posts the message that goes with it; so whoever
-/// takes the message finds the out-of-band message here, or in the socket.
+/// A sender passes the out-of-band part before it posts the slot's message. So a receiver that has
+/// the slot's message finds the out-of-band part here, or in the socket.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
+pub(crate) struct ChannelMailbox {
     control: Arc<ControlSocket>,
     /// The number of the channel.
     channel: u8,
     overflow_buffers: OverflowBuffers,
-    /// System calls made for out-of-band messages and not yet counted.
+    /// System calls that were made for out-of-band messages and are not counted yet.
     entries: AtomicU64,
 }
 
-/// System calls that a payload file costs its sender besides: made, written, closed.
+/// Additional system calls for the sender of an out-of-band payload file: create, write, close.
 const PAYLOAD_FILE_OUT: u64 = 3;
-/// System calls that a payload file costs its receiver besides: asked twice for its kind and once
-/// for its size, read, closed.
+/// Additional system calls for its receiver: twice for its type and once for its size, read, close.
 const PAYLOAD_FILE_IN: u64 = 5;
-/// System calls that a new overflow buffer costs its client besides: made, given its size, sealed,
-/// mapped, closed.
+/// Additional system calls for the client that makes an overflow buffer: create, resize, seal, map,
+/// close.
 const OVERFLOW_OUT: u64 = 5;
-/// System calls that one costs its server besides: asked for its size twice, its seals twice and
-/// its kind, mapped, closed.
+/// Additional system calls for the server that receives one: twice for its size, twice for its
+/// seals, once for its type, map, close.
 const OVERFLOW_IN: u64 = 7;
-/// System calls that a file costs its sender besides: duplicated, closed.
+/// Additional system calls for the sender of a file: duplicate, close.
 const FILE_OUT: u64 = 2;
-/// System calls that one costs its receiver besides: asked for its kind.
+/// Additional system calls for its receiver: once for its type.
 const FILE_IN: u64 = 1;
 
 const _: () = assert!(MOST_FILES == FILES + 1, "a payload file and all files travel in one message");
 
-impl Mailbox {
-    /// That of a client's first channel.
+impl ChannelMailbox {
+    /// The mailbox of a client's first channel.
     pub(crate) fn of_client(control: Arc<ControlSocket>) -> Self {
         Self::beside(control, 0, OverflowBuffers::default())
     }
 
-    /// That of a server's first channel, whose client has a seat: the server maps its client's
-    /// overflow buffers.
-    pub(crate) fn of_server(control: Arc<ControlSocket>, seat: &Seat) -> Self {
-        Self::beside(control, 0, seat.overflow_buffers())
+    /// The mailbox of a server's first channel. The server maps its client's overflow buffers, and
+    /// charges them to the client's user.
+    pub(crate) fn of_server(control: Arc<ControlSocket>, quota: &ChannelQuota) -> Self {
+        Self::beside(control, 0, quota.overflow_buffers())
     }
 
-    /// That of the channel of this number, of the same binding.
+    /// The mailbox of the channel with this number, of the same binding.
     pub(crate) fn another(&self, channel: u8, overflow_buffers: OverflowBuffers) -> Self {
         Self::beside(self.control.clone(), channel, overflow_buffers)
     }
@@ -68,8 +67,8 @@ impl Mailbox {
         Self { control, channel, overflow_buffers, entries: AtomicU64::new(0) }
     }
 
-    /// From now on `end` hears what comes for this channel.
-    pub(crate) fn heard_by(&self, end: Weak<dyn Hears>) {
+    /// From now on `end` is told what comes for this channel.
+    pub(crate) fn heard_by(&self, end: Weak<dyn HandleEvents>) {
         self.control.heard_by(self.channel, end);
     }
 
@@ -77,12 +76,12 @@ impl Mailbox {
         &self.control
     }
 
-    fn send(&self, message: Control, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn send(&self, message: ControlMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.control.send(message, self.channel, files)
     }
 
-    /// The same, of what concerns all channels.
-    fn send_for_all(&self, message: Control, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// The same, for a message that concerns all channels.
+    fn send_for_all(&self, message: ControlMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.control.send(message, 0, files)
     }
 
@@ -95,16 +94,16 @@ impl Mailbox {
         &self.overflow_buffers
     }
 
-    /// Rings for a ring that the peer has put aside.
+    /// Rings over the socket, because the peer does not poll its ring.
     pub(crate) fn ring(&self) {
-        // A full socket has bells enough in it; a gone peer needs none.
-        let _ = self.send(Control::Bell, &[]);
+        // If the socket is full, it has enough rings in it. If the peer is gone, it needs none.
+        let _ = self.send(ControlMessage::Bell, &[]);
     }
 
-    /// Tells the peer that nobody waits any more for the calls of `slots`; `false` if there is no
-    /// room for that now.
+    /// Tells the peer that nobody waits any more for the calls of `slots`. Returns `false` if the
+    /// socket is full.
     pub(crate) fn unwanted(&self, slots: u64) -> bool {
-        let sent = self.send(Control::Unwanted { slots }, &[]);
+        let sent = self.send(ControlMessage::Unwanted { slots }, &[]);
         !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
@@ -122,63 +121,63 @@ impl Mailbox {
         self.send(announcement, &files)
     }
 
-    /// System calls made for out-of-band messages since this was last asked.
+    /// System calls made for out-of-band messages since the last call of this function.
     pub(crate) fn entries(&self) -> u64 {
         // Relaxed: statistics.
         self.entries.swap(0, Ordering::Relaxed)
     }
 
-    /// Asks the peer for another channel; whether that went out.
+    /// Asks the peer for another channel. Returns whether the message was sent.
     pub(crate) fn ask(&self) -> bool {
-        self.send_for_all(Control::Ask, &[]).is_ok()
+        self.send_for_all(ControlMessage::Ask, &[]).is_ok()
     }
 
-    /// Passes the region of a new channel of this number to the peer.
+    /// Passes the region of the new channel with this number to the peer.
     pub(crate) fn open(&self, channel: u8, region: &OwnedFd) -> io::Result<()> {
-        self.control.send(Control::Opened, channel, &[region.as_fd()])
+        self.control.send(ControlMessage::Opened, channel, &[region.as_fd()])
     }
 
     /// Asks the peer for a ticket.
     pub(crate) fn share(&self) -> io::Result<()> {
-        self.send_for_all(Control::Share, &[])
+        self.send_for_all(ControlMessage::Share, &[])
     }
 
-    /// Gives the peer the ticket that it has asked for, or none.
+    /// Answers the peer's request for a ticket.
     pub(crate) fn answer_share(&self, ticket: Result<OwnedFd, NoTicket>) {
-        // A peer that can't take it waits in vain, and not for long.
+        // If this fails, the peer waits in vain, but only for 2 s.
         let _ = match ticket {
-            Ok(file) => self.send_for_all(Control::Ticket, &[file.as_fd()]),
-            Err(why) => self.send_for_all(Control::NoTicket { may: why == NoTicket::NoRoom }, &[]),
+            Ok(file) => self.send_for_all(ControlMessage::Ticket, &[file.as_fd()]),
+            Err(why) => self.send_for_all(ControlMessage::NoTicket { may: why == NoTicket::NoRoom }, &[]),
         };
     }
 
     /// Tells the peer that there will be no further channel.
     pub(crate) fn refuse(&self) {
-        // A peer that can't take it goes on without either.
-        let _ = self.send_for_all(Control::Refused, &[]);
+        // If this fails, the peer goes on without the channel as well.
+        let _ = self.send_for_all(ControlMessage::Refused, &[]);
     }
 
     /// Tells the peer that the binding is closed, and hangs up.
     pub(crate) fn close(&self) {
-        // A peer that can't take it hears the hang-up.
-        let _ = self.send_for_all(Control::Closing, &[]);
+        // If this fails, the peer sees the hang-up.
+        let _ = self.send_for_all(ControlMessage::Closing, &[]);
         self.hang_up();
     }
 
     /// Tells the peer that the binding is revoked, and hangs up.
     pub(crate) fn revoke(&self) {
-        // As above.
-        let _ = self.send_for_all(Control::Revoked, &[]);
+        // If this fails, the peer sees the hang-up.
+        let _ = self.send_for_all(ControlMessage::Revoked, &[]);
         self.hang_up();
     }
 
-    /// Ends the connection: both sides hear that the other is gone.
+    /// Ends the connection: both sides see that the other is gone.
     pub(crate) fn hang_up(&self) {
         self.control.hang_up();
     }
 
-    /// Takes the out-of-band message for `slot`, of which the message has come; nothing if none
-    /// has, which no honest peer does. The calling thread may wait.
+    /// Takes the out-of-band message for `slot`, after the slot's message has come. `None` if there
+    /// is none, which no honest peer causes. The calling thread may wait.
     pub(crate) fn take(&self, slot: u16) -> Option<Came> {
         let taken = self.control.take(self.channel, slot);
         let besides = match &taken {
@@ -201,16 +200,16 @@ impl Mailbox {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Of the client: an overflow buffer for results of `size` bytes over `slot`, which have just
-    /// come in a file of their own, is offered to the server.
+    /// On the client: offers the server an overflow buffer for results of `size` bytes over `slot`,
+    /// because such results have just come in a file.
     pub(crate) fn offer(&self, channel: &Channel, slot: u16, size: usize) {
         let Some((overflow, file)) = self.overflow_buffers.for_results(channel, slot, size) else { return };
         self.entered(1 + OVERFLOW_OUT);
-        // A server that can't take it goes on without.
-        let _ = self.send(Control::OverflowBuffer { slot, number: overflow.number }, &[file.as_fd()]);
+        // If this fails, the server goes on without the buffer.
+        let _ = self.send(ControlMessage::OverflowBuffer { slot, number: overflow.number }, &[file.as_fd()]);
     }
 
-    /// Of the server: an overflow buffer for results of `size` bytes over `slot`.
+    /// On the server: an overflow buffer for results of `size` bytes over `slot`.
     pub(crate) fn overflow_for_reply(&self, channel: &Channel, slot: u16, size: usize) -> Option<Numbered> {
         self.overflow_buffers.for_reply(channel, slot, size, || {
             let offered = self.take_offer(slot)?;
@@ -219,11 +218,11 @@ impl Mailbox {
         })
     }
 
-    /// Of the server: the overflow buffer in `file`, which came with a call over `slot`; nothing if
-    /// its user may have no more.
+    /// On the server: maps the overflow buffer in `file`, which came with a call over `slot`.
+    /// `None` if its user may have no more.
     ///
     /// # Errors
-    /// No honest client makes such.
+    /// The file is none that an honest client makes.
     pub(crate) fn map_overflow(
         &self,
         channel: &Channel,
@@ -231,7 +230,7 @@ impl Mailbox {
         number: u16,
         file: &OwnedFd,
     ) -> Result<Option<Arc<MappedOverflow>>, DecodeError> {
-        // One for results that came before is not this slot's any more.
+        // A buffer for results that came before does not belong to this slot's call any more.
         drop(self.take_offer(slot));
         self.overflow_buffers.map(channel, slot, number, file)
     }
@@ -240,14 +239,14 @@ impl Mailbox {
         self.control.waiting(self.channel, |waiting| waiting.take_offer(slot)).flatten()
     }
 
-    /// Drops what has come for `slot`, whose message has not been seen yet.
+    /// Drops what has come for `slot` before the slot's message was seen.
     pub(crate) fn forget(&self, slot: u16) {
         self.forget_if(slot, || true);
     }
 
-    /// The same, if it is `unwanted`: that is asked while nothing else can come. A slot that is
-    /// used again by then is seen to be, since its caller says so before it posts, and the peer
-    /// answers after.
+    /// The same, if `unwanted` says so. It is called under the lock, while nothing else can come.
+    /// If the slot is in use again, `unwanted` sees that: the caller marks the slot before it
+    /// posts, and the peer answers afterwards.
     pub(crate) fn forget_if(&self, slot: u16, unwanted: impl FnOnce() -> bool) {
         drop(self.control.waiting(
             self.channel,
@@ -257,20 +256,20 @@ impl Mailbox {
         ));
     }
 
-    /// The message of `slot` has come, and nobody waits for its out-of-band message.
+    /// The slot's message has come, and nobody waits for its out-of-band part.
     pub(crate) fn discard(&self, slot: u16) {
         self.control.discard(self.channel, slot);
         self.entered(1);
     }
 
-    /// Closes all that has been seen to come.
+    /// Closes everything that has been received and waits.
     pub(crate) fn forget_all(&self) {
         self.control.forget_all(self.channel);
         self.overflow_buffers.forget_all();
     }
 }
 
-impl AsFd for Mailbox {
+impl AsFd for ChannelMailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }

@@ -1,62 +1,64 @@
-//! What travels over a binding's socket once the binding is made: bells for rings that were put
-//! aside, files, and further channels.
+//! The messages that travel over a binding's socket once the binding is made: rings for an unpolled
+//! ring, files, and further channels.
 
 use underpass_channel::layout::CHANNELS;
 
-/// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot,
-/// files, the overflow buffer's number, length.
+/// One message, 16 bytes: kind, one byte with the location of the bytes and the channel's number,
+/// slot, number of files, number of the overflow buffer, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
-    /// There is a message in the ring that the receiver has put aside.
+pub(crate) enum ControlMessage {
+    /// There is a message in a ring that the receiver does not poll.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
-    /// An out-of-band message for `slot`: its arguments or results are the first `length` bytes of
-    /// what `lies` says. So many other files belong to them.
-    OutOfBand { slot: u16, files: u16, lies: Lies, length: u64 },
+    /// An out-of-band message for `slot`. Its arguments or results are the first `length` bytes of
+    /// the location that `location` says. `files` other files belong to them.
+    OutOfBand { slot: u16, files: u16, location: PayloadLocation, length: u64 },
     /// Client to server: the file that comes along is an overflow buffer of `slot`, for results.
     OverflowBuffer { slot: u16, number: u16 },
-    /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its
-    /// time is over.
+    /// The same as `Closing`, and the client must not use the binding any more: its server has
+    /// revoked it, or it has expired.
     Revoked,
-    /// Client to server: nobody waits any more for the calls of the slots that are bits of `slots`.
+    /// Client to server: nobody waits any more for the calls of these slots, given as bits.
     Unwanted { slots: u64 },
     /// Client to server: it wants to pass the binding on.
     Share,
-    /// The answer: the file that comes along is a ticket to a binding of whoever uses it.
+    /// Server to client: the file that comes along is a ticket. The process that uses it gets a
+    /// binding.
     Ticket,
-    /// The answer if it may not, or there is no room.
+    /// Server to client: there is no ticket, because the client may not pass the binding on (`may`
+    /// is false) or there is no room.
     NoTicket { may: bool },
     /// Client to server: it wants another channel for this binding.
     Ask,
-    /// The answer: the file that comes along is the region of the new channel, whose number this
-    /// is.
+    /// Server to client: the file that comes along is the region of the new channel, which has the
+    /// message's channel number.
     Opened,
-    /// The answer if there is no memory, or no file left.
+    /// Server to client: there is no new channel, because memory or files have run out.
     Refused,
 }
 
-/// Where the bytes lie that an out-of-band message belongs to.
+/// Where the bytes of an out-of-band message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lies {
+pub(crate) enum PayloadLocation {
     /// In the first of the files.
     PayloadFile,
     /// In the slot's A-stack.
     Stack,
     /// In the slot's overflow buffer.
     OverflowBuffer,
-    /// In an overflow buffer that the first of the files is, with this number.
+    /// In an overflow buffer with this number, which is the first of the files.
     NewOverflowBuffer(u16),
 }
 
 /// Bytes of a message.
 pub(crate) const CONTROL: usize = 16;
 
-/// Bits of a byte that say where the bytes lie; the others are the channel's number.
-const LIES: u8 = 0xf;
+/// The bits of a byte that say where the bytes lie. The others are the channel's number.
+const LOCATION: u8 = 0xf;
 const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
 
-impl Control {
+impl ControlMessage {
     /// The message for `channel`.
     pub(crate) fn to_bytes(self, channel: u8) -> [u8; CONTROL] {
         let mut bytes = [0u8; CONTROL];
@@ -67,13 +69,13 @@ impl Control {
                 bytes[2..4].copy_from_slice(&slot.to_le_bytes());
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
             }
-            Self::OutOfBand { slot, files, lies, length } => {
+            Self::OutOfBand { slot, files, location, length } => {
                 bytes[0] = 1;
-                let (kind, number) = match lies {
-                    Lies::PayloadFile => (0, 0),
-                    Lies::Stack => (1, 0),
-                    Lies::OverflowBuffer => (2, 0),
-                    Lies::NewOverflowBuffer(number) => (3, number),
+                let (kind, number) = match location {
+                    PayloadLocation::PayloadFile => (0, 0),
+                    PayloadLocation::Stack => (1, 0),
+                    PayloadLocation::OverflowBuffer => (2, 0),
+                    PayloadLocation::NewOverflowBuffer(number) => (3, number),
                 };
                 bytes[1] = kind;
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
@@ -98,7 +100,8 @@ impl Control {
         bytes
     }
 
-    /// Reads a message, and which channel it is for; nothing if no honest peer writes such.
+    /// Reads a message, and the number of its channel. `None` if no honest peer writes such a
+    /// message.
     pub(crate) fn read(bytes: &[u8]) -> Option<(u8, Self)> {
         let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
         let number = u16::from_le_bytes([bytes[6], bytes[7]]);
@@ -109,11 +112,11 @@ impl Control {
             1 => Self::OutOfBand {
                 slot,
                 files: u16::from_le_bytes([bytes[4], bytes[5]]),
-                lies: match bytes[1] & LIES {
-                    0 => Lies::PayloadFile,
-                    1 => Lies::Stack,
-                    2 => Lies::OverflowBuffer,
-                    3 if number != 0 => Lies::NewOverflowBuffer(number),
+                location: match bytes[1] & LOCATION {
+                    0 => PayloadLocation::PayloadFile,
+                    1 => PayloadLocation::Stack,
+                    2 => PayloadLocation::OverflowBuffer,
+                    3 if number != 0 => PayloadLocation::NewOverflowBuffer(number),
                     _ => return None,
                 },
                 length: long,

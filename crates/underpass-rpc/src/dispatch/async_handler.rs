@@ -6,7 +6,7 @@
 //! call has one reply, whatever the executor does. If an executor keeps a handler for ever without
 //! polling it, the caller waits for ever.
 
-use crate::binding::peer::within;
+use crate::binding::peer::within_binding;
 use crate::dispatch::deadline::Cancellation;
 use crate::dispatch::incoming::{Refused, Status};
 use crate::dispatch::server::ServerEnd;
@@ -51,7 +51,7 @@ impl Later {
             self.started = true;
             // A panic stops here: it must not harm the executor.
             let poll = || {
-                let _within = within(&record);
+                let _within = within_binding(&record);
                 self.cancellation.poll(|| handler.as_mut().poll(cx))
             };
             match catch_unwind(AssertUnwindSafe(poll)) {

@@ -7,7 +7,7 @@
 //! that wait (`settled`). So a user exceeds his bound by at most one activation for each processor:
 //! those that took a call of his before his channels were shut.
 
-use crate::binding::limits::Account;
+use crate::binding::limits::{Account, Admission};
 use crate::control::clerk::Clerk;
 use crate::dispatch::server::ServerEnd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,7 +32,7 @@ impl BlockedWatcher for Changes {
         // SYNC with `told` load in `recount`: the activation's new state.
         self.told.fetch_add(1, Ordering::Release);
         if let Some(clerk) = self.clerk.get() {
-            clerk.hurry();
+            clerk.wake();
         }
     }
 
@@ -66,7 +66,7 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
     for thread in threads {
         // The clerk's own end is not among those: it serves no calls.
         let Some(end) = ends.iter().find(|end| end.runs(thread)) else { continue };
-        let account = end.seat().shared();
+        let account = end.quota().shared();
         match counts.iter_mut().find(|(known, _)| Arc::ptr_eq(known, account)) {
             Some((_, count)) => *count += 1,
             None => counts.push((account.clone(), 1)),
@@ -85,10 +85,10 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
 
 /// Stores that `count` activations are blocked in this user's calls.
 fn set(account: &Arc<Account>, count: usize, most: usize, ends: &[Arc<ServerEnd>]) {
-    let own = || ends.iter().filter(|end| Arc::ptr_eq(end.seat().shared(), account));
+    let own = || ends.iter().filter(|end| Arc::ptr_eq(end.quota().shared(), account));
     match account.set_blocked(count, most) {
-        Some(true) => own().for_each(|end| end.follow()),
-        Some(false) => own().for_each(|end| end.let_go()),
-        None => {}
+        Admission::Shut => own().for_each(|end| end.follow()),
+        Admission::Opened => own().for_each(|end| end.let_go()),
+        Admission::Unchanged => {}
     }
 }

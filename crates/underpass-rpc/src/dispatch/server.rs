@@ -10,14 +10,14 @@ use self::admission::gate;
 use self::unwanted::Unwanted;
 pub(crate) use self::unwanted::served;
 use crate::binding::family::Family;
-use crate::binding::handshake::Meeting;
-use crate::binding::limits::Seat;
+use crate::binding::handshake::CpuPlacement;
+use crate::binding::limits::ChannelQuota;
 use crate::binding::service::Service;
 use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
-use crate::control::mailbox::Mailbox;
-use crate::control::news::{Hears, News};
-use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
+use crate::control::mailbox::ChannelMailbox;
+use crate::control::socket_events::{HandleEvents, SocketEvents};
+use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
 use crate::dispatch::incoming::{Dispatch, Incoming, Refused, Replied, Status};
 use crate::payload::message::{Bytes, LATE, NO_FILE, Unread, fill};
 use std::any::Any;
@@ -92,15 +92,15 @@ pub(crate) struct ServerEnd {
     /// Calls taken and not answered.
     under_way: AtomicU32,
     channel: Channel,
-    mailbox: Mailbox,
+    mailbox: ChannelMailbox,
     stub: Arc<dyn Dispatch>,
     slots: Arc<[Served]>,
-    meeting: Meeting,
+    placement: CpuPlacement,
     /// What all channels of the binding share, and whether this is a further one.
     family: Arc<Family>,
     further: bool,
     /// The room that its user's quota has for it.
-    seat: Seat,
+    quota: ChannelQuota,
     owner: LineOwner,
     unnotified: Unnotified,
     /// Processors on loan from this client.
@@ -123,31 +123,31 @@ pub(crate) struct ServerEnd {
 impl ServerEnd {
     pub(crate) fn new(
         channel: Channel,
-        mailbox: Mailbox,
+        mailbox: ChannelMailbox,
         service: &Service,
-        meeting: Meeting,
+        placement: CpuPlacement,
         family: Arc<Family>,
-        seat: Seat,
+        quota: ChannelQuota,
     ) -> Arc<Self> {
         let service = (service.descriptor, service.stub.clone());
-        Self::beside(false, channel, mailbox, service, meeting, family, seat)
+        Self::beside(false, channel, mailbox, service, placement, family, quota)
     }
 
     /// The end of a further channel of the same binding.
-    pub(crate) fn another(&self, number: u8, channel: Channel, seat: Seat) -> Arc<Self> {
+    pub(crate) fn another(&self, number: u8, channel: Channel, quota: ChannelQuota) -> Arc<Self> {
         let (service, family) = ((self.descriptor, self.stub.clone()), self.family.clone());
-        let mailbox = self.mailbox.another(number, seat.overflow_buffers());
-        Self::beside(true, channel, mailbox, service, self.meeting, family, seat)
+        let mailbox = self.mailbox.another(number, quota.overflow_buffers());
+        Self::beside(true, channel, mailbox, service, self.placement, family, quota)
     }
 
     fn beside(
         further: bool,
         channel: Channel,
-        mailbox: Mailbox,
+        mailbox: ChannelMailbox,
         (descriptor, stub): (&'static Descriptor, Arc<dyn Dispatch>),
-        meeting: Meeting,
+        placement: CpuPlacement,
         family: Arc<Family>,
-        seat: Seat,
+        quota: ChannelQuota,
     ) -> Arc<Self> {
         family.begins();
         Arc::new_cyclic(|own: &Weak<Self>| {
@@ -160,10 +160,10 @@ impl ServerEnd {
                 mailbox,
                 stub,
                 slots: (0..SLOTS).map(|_| Served::default()).collect(),
-                meeting,
+                placement,
                 family,
                 further,
-                seat,
+                quota,
                 owner: LineOwner::default(),
                 unnotified: Unnotified::default(),
                 lent: AtomicU32::new(0),
@@ -187,7 +187,7 @@ impl ServerEnd {
         &self.channel
     }
 
-    pub(crate) fn mailbox(&self) -> &Mailbox {
+    pub(crate) fn mailbox(&self) -> &ChannelMailbox {
         &self.mailbox
     }
 
@@ -195,8 +195,8 @@ impl ServerEnd {
         &self.family
     }
 
-    pub(crate) fn seat(&self) -> &Seat {
-        &self.seat
+    pub(crate) fn quota(&self) -> &ChannelQuota {
+        &self.quota
     }
 
     pub(crate) fn is_further(&self) -> bool {
@@ -236,7 +236,7 @@ impl ServerEnd {
 
     /// The client asks for another channel.
     fn asked(&self) {
-        let Some(number) = self.family.grants() else { return self.violated() };
+        let Some(number) = self.family.next_channel_number() else { return self.violated() };
         match clerk() {
             Ok(clerk) if !self.is_closed() => clerk.open(self, number),
             _ => {}
@@ -451,33 +451,33 @@ impl ServerEnd {
     }
 }
 
-impl Hears for ServerEnd {
-    fn news(&self, news: News) {
-        if news.bell {
+impl HandleEvents for ServerEnd {
+    fn handle(&self, events: SocketEvents) {
+        if events.bell {
             // The clerk's system calls for this line: its wait, two reads of the socket for the
             // byte, and one for more.
             self.kernel.entered(4);
             self.heard();
         }
-        if news.unwanted != 0 {
-            self.unwanted(news.unwanted);
+        if events.unwanted != 0 {
+            self.unwanted(events.unwanted);
         }
-        for _ in 0..news.asked {
+        for _ in 0..events.asked {
             self.asked();
         }
-        for _ in 0..news.shares {
+        for _ in 0..events.shares {
             self.share();
         }
-        if news.nonsense || news.opened.is_some() || !news.tickets.is_empty() {
+        if events.nonsense || events.opened.is_some() || !events.tickets.is_empty() {
             self.violated();
         }
-        if news.gone || news.closing || news.revoked {
+        if events.gone || events.closing || events.revoked {
             self.close();
         }
     }
 }
 
-impl Counted for ServerEnd {
+impl CountedEnd for ServerEnd {
     fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.slots.iter().for_each(|slot| slot.count.add_to(&mut sum));
@@ -489,7 +489,7 @@ impl Counted for ServerEnd {
 
 impl Drop for ServerEnd {
     fn drop(&mut self) {
-        bequeath(&self.counters());
+        retire_end(&self.counters());
     }
 }
 

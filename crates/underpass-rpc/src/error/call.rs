@@ -1,83 +1,117 @@
-//! Why a call has no result, and what became of it.
+//! Why a call failed, and whether the server executed it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use underpass_wire::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 
-/// What became of a call that failed: calls are executed at most once.
+/// How much of a failed call the server has executed. The server executes each call at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The procedure was not started and never will be. The call can be repeated.
+    /// The server did not start the call and never will. *Repeating the call is always safe.*
     NotStarted,
-    /// The procedure may have been executed, wholly, in part or not at all.
+    /// The server may have executed all of the call, a part of it, or nothing. *Repeat the call
+    /// only if executing it twice does no harm.*
     Unknown,
-    /// The procedure was executed to its end, and its result is lost: it came and could not be
-    /// read, or there was no room to send it.
+    /// The server executed the call to its end, but the result is lost: it could not be read, or
+    /// there was no space to send it. *Repeating the call executes it again.*
     Executed,
 }
 
-/// Why a call has no result.
+/// Why a call failed.
+///
+/// [`outcome`](Self::outcome) says how much of the call the server has executed, and so whether the
+/// call may be repeated: after [`Outcome::NotStarted`] always, after [`Outcome::Unknown`] only if
+/// executing it twice does no harm. The remedy of each variant says what must change before a
+/// repetition can succeed.
+///
+/// Later versions may add variants, so a `match` needs a `_` arm.
+///
+/// # Examples
+/// ```
+/// use underpass::{CallError, Outcome};
+///
+/// /// Whether to import again and repeat the call.
+/// fn may_repeat(error: &CallError, idempotent: bool) -> bool {
+///     let ended = matches!(error, CallError::PeerDied(_) | CallError::Closed(_));
+///     ended && (idempotent || error.outcome() == Outcome::NotStarted)
+/// }
+///
+/// assert!(may_repeat(&CallError::Closed(Outcome::NotStarted), false));
+/// assert!(!may_repeat(&CallError::Closed(Outcome::Unknown), false));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallError {
-    /// The server's process has ended. *Remedy:* import again; repeat the call if [`Outcome`]
-    /// allows.
+    /// The server's process has ended. *Repeat:* if the [`Outcome`] allows, over a new binding.
+    /// *Remedy:* import again. A stub of `import_resilient` does both by itself.
     PeerDied(Outcome),
-    /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import
-    /// again.
+    /// The binding is closed: the server has closed it, or one side has damaged it. *Repeat:* if
+    /// the [`Outcome`] allows, over a new binding. *Remedy:* import again.
     Closed(Outcome),
-    /// The server has taken the binding back, or its time is over. *Remedy:* import again, if the
-    /// server lets you; ask who runs it.
+    /// The server has revoked the binding, or the binding has expired. *Repeat:* if the [`Outcome`]
+    /// allows, over a new binding. *Remedy:* import again; if the server refuses, ask its operator
+    /// for access.
     Revoked(Outcome),
-    /// The deadline passed first: the call's own, or that of the call whose handler made it.
-    /// *Remedy:* a longer deadline; the procedure may still be running, unless
-    /// [`Outcome::NotStarted`] says that it never will.
+    /// The deadline passed before the reply came: the call's own deadline, or that of the call
+    /// whose handler made this call. The procedure may still be running, except after
+    /// [`Outcome::NotStarted`]. *Repeat:* if the [`Outcome`] allows. *Remedy:* set a later
+    /// deadline, or find out why the server is slow.
     Deadline(Outcome),
-    /// Somebody has freed the caller, by [`Abandon::abandon`](crate::Abandon::abandon). *Remedy:*
-    /// none; it was meant so. The procedure may still be running, unless [`Outcome::NotStarted`]
-    /// says that it never will.
+    /// Another thread freed the caller by [`Abandon::abandon`](crate::Abandon::abandon). The
+    /// procedure may still be running, except after [`Outcome::NotStarted`]. *Repeat:* if the
+    /// [`Outcome`] allows. *Remedy:* none, because this program asked for it.
     Abandoned(Outcome),
-    /// The thread that waited was [cancelled](underpass_threads::Thread::cancel), or the caller
-    /// wants it no more of the handler that made the call. *Remedy:* none; it was meant so. What is
-    /// to be done all the same is done inside of [`detached`](crate::detached).
+    /// The waiting thread was [cancelled](underpass_threads::Thread::cancel), or its own caller
+    /// gave up. The procedure may still be running, except after [`Outcome::NotStarted`]. *Repeat:*
+    /// if the [`Outcome`] allows, inside of [`detached`](crate::detached). *Remedy:* none, because
+    /// somebody asked for it. Make the call inside of `detached` if it must be made nevertheless.
     Cancelled(Outcome),
-    /// The server held more calls than it may for which nobody waits any more, and the binding is
-    /// closed. *Remedy:* see what the server does; import again.
+    /// Too many abandoned calls still run in the server (more than the stub's `quarantine`), and
+    /// the client has closed the binding. *Repeat:* if the [`Outcome`] allows, over a new binding.
+    /// *Remedy:* find out why the server's handlers do not return; then import again.
     Captured(Outcome),
-    /// A server without the state of the one before answers for it now, so what this client was
-    /// given by that one (ids, sessions) means nothing any more, or something else; and why the
-    /// state was not restored. Only stubs of `import_resilient` say so. *Remedy:* call
-    /// `acknowledge_restart` on the stub and get everything anew; or import by
-    /// `import_resilient_with` and a hook that restores the state.
+    /// The server was restarted without its state, so ids and sessions of the previous server are
+    /// invalid or mean something else. The text says why the state was not restored. Only stubs of
+    /// `import_resilient` report this. *Repeat:* only after the remedy, with arguments that the new
+    /// server gave. *Remedy:* call `acknowledge_restart` on the stub and get everything anew. Or
+    /// import with `import_resilient_with` and a hook that restores the state.
     Restarted(Outcome, String),
-    /// This process was forked off the one that imported the interface, and has no part in its
-    /// bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
+    /// This process is a forked child of the process that imported the interface, and can't use the
+    /// parent's bindings. *Repeat:* safe, because the call was not started, but only over a binding
+    /// of this process. *Remedy:* execute a program that imports, or fork before the first import.
     Forked,
     /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not
-    /// to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer calls at once, another choice, or
-    /// another binding.
+    /// to wait ([`AllLeased`](crate::AllLeased)). *Repeat:* safe, because the call was not started.
+    /// *Remedy:* make fewer calls at once, choose another `AllLeased`, or import another binding.
     Overloaded,
-    /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
+    /// The procedure panicked; the text is its message. The server goes on. *Repeat:* only if
+    /// executing a part of the call twice does no harm; it may panic again. *Remedy:* read the
+    /// server's log.
     Panicked(String),
-    /// The server's executor dropped the handler, which is async, before it ended. *Remedy:* see
-    /// why the server ends its executor; repeat the call if [`Outcome`] allows.
+    /// The server's executor dropped the async handler before it finished. *Repeat:* if the
+    /// [`Outcome`] allows. *Remedy:* find out why the server ended its executor.
     Dropped(Outcome),
-    /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the
-    /// peer has a fault.
+    /// The peer broke the rules of the channel, and the binding is closed; the text says how.
+    /// *Repeat:* only if executing the call twice does no harm, over a new binding. *Remedy:* none
+    /// on this side: the peer has a fault.
     ProtocolViolation(String),
-    /// Arguments (*not started*) or results (*executed*) are not what the interface says. *Remedy:*
-    /// build both sides from the same interface.
+    /// Arguments (*not started*) or results (*executed*) do not fit the interface. *Repeat:*
+    /// useless, because it fails in the same way. *Remedy:* build both sides from the same source
+    /// of the interface.
     Decode(Outcome, String),
-    /// There was not enough memory or files for arguments (*not started*) or results (*executed*).
-    /// *Remedy:* smaller ones, or higher limits (`ulimit -n`).
+    /// Memory or open files ran out for arguments (*not started*) or results (*executed*).
+    /// *Repeat:* if the [`Outcome`] allows, after the remedy. *Remedy:* pass smaller values, or
+    /// raise the limits (`ulimit -n`).
     NoResources(Outcome, String),
 }
 
 impl CallError {
-    /// What became of the call.
+    /// How much of the call the server has executed.
     ///
     /// # Examples
     /// ```
-    /// use underpass_rpc::{CallError, Outcome};
+    /// use underpass::{CallError, Outcome};
     /// assert_eq!(CallError::Overloaded.outcome(), Outcome::NotStarted);
     /// ```
     pub fn outcome(&self) -> Outcome {
@@ -91,8 +125,9 @@ impl CallError {
         }
     }
 
-    /// The same error, of a call whose `earlier` attempts ended so: where one may have been
-    /// executed, nothing is known of the whole though the last was not started.
+    /// The same error, of a call whose earlier attempts had the outcome `earlier`. If an earlier
+    /// attempt may have been executed, the outcome of the whole call is unknown even if the last
+    /// attempt was not started.
     pub(crate) fn after(mut self, earlier: Outcome) -> Self {
         match &mut self {
             Self::PeerDied(outcome)
@@ -115,7 +150,7 @@ impl CallError {
         self
     }
 
-    /// A value could not be read, with what became of its call.
+    /// A value of a call with this `outcome` could not be read.
     #[cold]
     pub(crate) fn unread(outcome: Outcome, e: &DecodeError) -> Self {
         match e {
@@ -136,73 +171,80 @@ impl fmt::Display for Outcome {
     }
 }
 
+impl CallError {
+    /// What went wrong.
+    fn what(&self) -> Cow<'_, str> {
+        let what = match self {
+            Self::PeerDied(_) => "the server's process has ended",
+            Self::Closed(_) => "the binding is closed",
+            Self::Revoked(_) => "the server has revoked the binding, or the binding has expired",
+            Self::Deadline(_) => "the deadline passed before the reply came",
+            Self::Abandoned(_) => "the call was abandoned before the reply came",
+            Self::Cancelled(_) => "the waiting thread was cancelled, or its own caller gave up",
+            Self::Captured(_) => "too many abandoned calls still run in the server, so the binding is closed",
+            Self::Forked => "this process was forked off the one that has the binding",
+            Self::Overloaded => "too many calls at once over this binding",
+            Self::Dropped(_) => "the server's executor dropped the handler before it finished",
+            Self::Restarted(_, why) => {
+                return format!("the server was restarted and has no state of this client ({why})").into();
+            }
+            Self::Panicked(message) => return format!("the procedure panicked: {message}").into(),
+            Self::ProtocolViolation(what) => {
+                return format!("the peer broke the channel's rules ({what}), so the binding is closed")
+                    .into();
+            }
+            Self::Decode(_, what) => return format!("a value does not fit the interface: {what}").into(),
+            Self::NoResources(_, what) => {
+                return format!("memory or files ran out for arguments or results: {what}").into();
+            }
+        };
+        what.into()
+    }
+
+    /// What to do next. Empty if nothing helps.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::PeerDied(_) | Self::Closed(_) => "import the interface again",
+            Self::Revoked(_) => "import the interface again if you may",
+            Self::Deadline(_) => "set a later deadline",
+            Self::Abandoned(_) => "",
+            Self::Cancelled(_) => "call inside of underpass::detached if the call must be made nevertheless",
+            Self::Captured(_) => {
+                "find out why the server's handlers do not return, and import the interface again"
+            }
+            Self::Restarted(..) => {
+                "call acknowledge_restart on the stub and get everything anew that the old server gave"
+            }
+            Self::Forked => "import in a program that it executes, or fork before the first import",
+            Self::Overloaded => "make fewer at once, or choose another AllLeased",
+            Self::Panicked(_) => "see the server's log",
+            Self::Dropped(_) => "find out why the executor ended",
+            Self::ProtocolViolation(_) => "the peer has a fault",
+            Self::Decode(..) => "build both sides from the same source",
+            Self::NoResources(..) => "see `ulimit -n` and `free`",
+        }
+    }
+}
+
+/// What went wrong, what became of the call, and what to do next.
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PeerDied(outcome) => {
-                write!(f, "the server's process has ended; {outcome}; import the interface again")
-            }
-            Self::Closed(outcome) => {
-                write!(f, "the binding is closed; {outcome}; import the interface again")
-            }
-            Self::Revoked(outcome) => {
-                let what = "the server has revoked the binding, or its time is over";
-                write!(f, "{what}; {outcome}; import the interface again if you may")
-            }
-            Self::Deadline(outcome) => {
-                write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
-            }
-            Self::Abandoned(outcome) => write!(f, "the call was abandoned before the reply came; {outcome}"),
-            Self::Cancelled(outcome) => {
-                let who = "who waited was cancelled, or works for somebody who wants it no more";
-                write!(f, "{who}; {outcome}; do in underpass::detached what is to be done all the same")
-            }
-            Self::Captured(outcome) => write!(
-                f,
-                "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
-                 again"
-            ),
-            Self::Restarted(outcome, why) => write!(
-                f,
-                "the server was restarted and has no state of this client ({why}); {outcome}; call \
-                 acknowledge_restart on the stub and get anew what the old server gave"
-            ),
-            Self::Forked => write!(
-                f,
-                "this process was forked off the one that has the binding; the call was not started; import in a program that it executes, or fork before the first import"
-            ),
-            Self::Overloaded => {
-                write!(f, "too many calls at once over this binding; the call was not started")
-            }
-            Self::Panicked(message) => write!(f, "the procedure panicked: {message}"),
-            Self::Dropped(outcome) => {
-                write!(
-                    f,
-                    "the server's executor dropped the handler before its end; {outcome}; see why it ended"
-                )
-            }
-            Self::ProtocolViolation(what) => {
-                write!(f, "the peer broke the channel's rules ({what}); the binding is closed")
-            }
-            Self::Decode(outcome, what) => write!(
-                f,
-                "what came does not fit the interface: {what}; {outcome}; build both sides from the same one"
-            ),
-            Self::NoResources(outcome, what) => {
-                write!(f, "no room for arguments or results: {what}; {outcome}; see `ulimit -n` and `free`")
-            }
+        write!(f, "{}; {}", self.what(), self.outcome())?;
+        match self.remedy() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
         }
     }
 }
 
 impl std::error::Error for CallError {}
 
-/// What to do about a value that is nested too deeply for a stack.
+/// The remedy for a value that is nested too deeply for a stack.
 #[cold]
 pub(crate) fn no_stack(e: &DecodeError) -> String {
     format!(
-        "{e}; a server has larger ones for an interface by `Service::stack_size`, a calling thread by `Builder::stack_size` or \
-         `thread::with_stack`"
+        "{e}; give the server larger stacks by `Service::stack_size`, or the calling thread a larger one by \
+         `Builder::stack_size` or `thread::with_stack`"
     )
 }
 
@@ -242,7 +284,7 @@ impl Encode for CallError {
 }
 
 impl Decode for CallError {
-    /// Its kind, and the length of a text.
+    /// The kind, and the length of a text.
     const LEAST: usize = 2;
 
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
@@ -275,7 +317,7 @@ impl Schema for CallError {
     }
 }
 
-/// So that methods of interfaces can return `io::Result`. The error has the failure itself inside:
+/// Methods of interfaces can return `io::Result`. The `io::Error` contains the `CallError`:
 /// [`get_ref`](io::Error::get_ref) and `downcast_ref::<CallError>()` find it.
 impl From<CallError> for io::Error {
     fn from(e: CallError) -> Self {
@@ -288,22 +330,22 @@ impl From<CallError> for io::Error {
             CallError::Overloaded => io::ErrorKind::ResourceBusy,
             CallError::NoResources(..) => io::ErrorKind::OutOfMemory,
             CallError::Decode(..) | CallError::ProtocolViolation(_) => io::ErrorKind::InvalidData,
-            // Not `Interrupted`, which `std` takes for a reason to try again.
+            // Not `Interrupted`: `std` repeats an operation that returns it.
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, e)
     }
 }
 
-/// An error that can carry the failure of a call: what the `E` of an interface's `Result<T, E>`
-/// must be. Implemented by `From<CallError>`.
+/// An error type that can represent the failure of a call: the `E` of an interface's `Result<T, E>`
+/// must implement it. Every type with `From<CallError>` does.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't carry the failure of a call",
     label = "the peer may die, but `{Self}` has no way to say so",
     note = "implement `From<underpass::CallError>` for `{Self}`, or use `underpass::CallError` itself"
 )]
 pub trait FromCallError {
-    /// The error that says that a call failed, and why.
+    /// Converts the failure of a call.
     fn from_call_error(e: CallError) -> Self;
 }
 
@@ -352,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_attempts_may_have_done_is_not_forgotten() {
+    fn the_outcome_includes_earlier_attempts() {
         for (last, whole) in OUTCOMES.into_iter().zip([Outcome::Unknown, Outcome::Unknown, Outcome::Executed])
         {
             assert_eq!(CallError::Closed(last).after(Outcome::Unknown), CallError::Closed(whole));

@@ -24,8 +24,8 @@
 mod keeper;
 
 use self::keeper::FileKeeper;
-use crate::control::alarm;
 use crate::control::clerk::clerk;
+use crate::control::timer;
 use crate::payload::passed_file::{CountedFile, PassedFile};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -266,7 +266,7 @@ impl Threads {
     #[cold]
     fn leave(&mut self, user: u32, job: Job, file: OwnedFd) {
         if self.left.is_empty() {
-            alarm::set(clock::deadline_ns(AGAIN), close_what_is_left);
+            timer::set(clock::deadline_ns(AGAIN), close_what_is_left);
         }
         self.left.push((user, job, file));
     }
@@ -350,7 +350,7 @@ impl FileThread {
     fn try_again(self: &Arc<Self>, queue: &mut JobQueue) {
         if !mem::replace(&mut queue.tries_again, true) {
             let own = self.clone();
-            alarm::set(clock::deadline_ns(AGAIN), move || {
+            timer::set(clock::deadline_ns(AGAIN), move || {
                 let _held = critical();
                 let mut queue = own.queue();
                 queue.tries_again = false;

@@ -1,6 +1,6 @@
 //! Puts values into messages and reads them, wherever the bytes lie.
 
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::payload::out_of_band::Came;
 use crate::payload::out_of_band_value::{OutOfBandSource, fill_out_of_band};
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) enum Unsent {
 #[inline(always)]
 pub(crate) fn fill<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
 ) -> Result<bool, Unsent> {
@@ -59,7 +59,7 @@ pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> boo
 #[inline(never)]
 fn fill_elsewhere<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
     size: usize,
@@ -114,7 +114,7 @@ pub(crate) enum Bytes<'a> {
 impl<'a> Bytes<'a> {
     /// The bytes that `cell` names. If they come over the socket the calling thread may wait.
     #[inline(always)]
-    pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
+    pub(crate) fn of(channel: &'a Channel, mailbox: &ChannelMailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
             PayloadPlace::Inline => Ok(Self::Inline(cell.bytes())),
             PayloadPlace::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
@@ -130,7 +130,7 @@ impl<'a> Bytes<'a> {
 
     /// The bytes of an out-of-band message.
     #[inline(never)]
-    fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
+    fn beside(channel: &'a Channel, mailbox: &ChannelMailbox, slot: u16) -> Result<Self, Unread> {
         match mailbox.take(slot) {
             Some(Came::OutOfBand(out_of_band)) => {
                 Ok(Self::OutOfBand(Box::new(OutOfBandSource::of(channel, mailbox, slot, out_of_band)?)))

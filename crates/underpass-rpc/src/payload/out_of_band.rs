@@ -1,7 +1,7 @@
 //! Out-of-band messages: what goes over the socket ahead of a message in the ring. They carry open
 //! files, and the bytes for which there was no room elsewhere.
 
-use crate::control::messages::{Control, Lies};
+use crate::control::messages::{ControlMessage, PayloadLocation};
 use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -51,21 +51,21 @@ impl OutOfBand<PassedFiles> {
 
 impl OutOfBand {
     /// The announcement to send with it.
-    pub(crate) fn announcement(&self, slot: u16) -> io::Result<Control> {
+    pub(crate) fn announcement(&self, slot: u16) -> io::Result<ControlMessage> {
         let files = self.files.len();
         if files > FILES {
             let why = format!("{files} files are more than the {FILES} that a message can have");
             return Err(io::Error::other(why));
         }
-        let (lies, length) = match &self.bytes {
-            BytesLocation::Stack(length) => (Lies::Stack, *length),
-            BytesLocation::PayloadFile(_, length) => (Lies::PayloadFile, *length),
-            BytesLocation::OverflowBuffer(length) => (Lies::OverflowBuffer, *length),
+        let (location, length) = match &self.bytes {
+            BytesLocation::Stack(length) => (PayloadLocation::Stack, *length),
+            BytesLocation::PayloadFile(_, length) => (PayloadLocation::PayloadFile, *length),
+            BytesLocation::OverflowBuffer(length) => (PayloadLocation::OverflowBuffer, *length),
             BytesLocation::NewOverflowBuffer(_, number, length) => {
-                (Lies::NewOverflowBuffer(*number), *length)
+                (PayloadLocation::NewOverflowBuffer(*number), *length)
             }
         };
-        Ok(Control::OutOfBand { slot, files: files as u16, lies, length })
+        Ok(ControlMessage::OutOfBand { slot, files: files as u16, location, length })
     }
 }
 
@@ -84,23 +84,23 @@ impl Came {
         mut files: PassedFiles,
         lost: bool,
         announced: u16,
-        lies: Lies,
+        location: PayloadLocation,
         length: u64,
     ) -> Option<Self> {
-        let beside = matches!(lies, Lies::PayloadFile | Lies::NewOverflowBuffer(_));
+        let beside = matches!(location, PayloadLocation::PayloadFile | PayloadLocation::NewOverflowBuffer(_));
         let announced = usize::from(announced) + usize::from(beside);
         match lost {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
             false if files.len() == announced && announced <= FILES + usize::from(beside) => {}
             _ => return None,
         }
-        let bytes = match lies {
-            Lies::PayloadFile => {
+        let bytes = match location {
+            PayloadLocation::PayloadFile => {
                 BytesLocation::PayloadFile(PayloadFile::adopt(files.take_memory()?).ok()?, length)
             }
-            Lies::Stack => BytesLocation::Stack(length),
-            Lies::OverflowBuffer => BytesLocation::OverflowBuffer(length),
-            Lies::NewOverflowBuffer(number) => {
+            PayloadLocation::Stack => BytesLocation::Stack(length),
+            PayloadLocation::OverflowBuffer => BytesLocation::OverflowBuffer(length),
+            PayloadLocation::NewOverflowBuffer(number) => {
                 BytesLocation::NewOverflowBuffer(files.take_memory()?, number, length)
             }
         };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn out_of_band(count: usize) -> Came {
-        Came::of(files(count), false, count as u16, Lies::Stack, 0).unwrap()
+        Came::of(files(count), false, count as u16, PayloadLocation::Stack, 0).unwrap()
     }
 
     #[test]
@@ -266,16 +266,20 @@ mod tests {
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
             assert!(
-                Came::of(files(came), lost, announced, Lies::Stack, 0).is_none(),
+                Came::of(files(came), lost, announced, PayloadLocation::Stack, 0).is_none(),
                 "{announced} {came} {lost}"
             );
         }
         assert!(
-            Came::of(memory(), false, 0, Lies::NewOverflowBuffer(1), 0).is_some_and(|came| came.held() == 1)
+            Came::of(memory(), false, 0, PayloadLocation::NewOverflowBuffer(1), 0)
+                .is_some_and(|came| came.held() == 1)
         );
-        assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
-        assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
-        assert!(matches!(Came::of(files(1), true, 2, Lies::Stack, 0), Some(Came::NoFile)));
+        assert!(
+            Came::of(files(FILES + 1), false, FILES as u16 + 1, PayloadLocation::Stack, 0).is_none(),
+            "too many"
+        );
+        assert!(Came::of(files(0), true, u16::MAX, PayloadLocation::Stack, 0).is_none(), "far too many");
+        assert!(matches!(Came::of(files(1), true, 2, PayloadLocation::Stack, 0), Some(Came::NoFile)));
         assert_eq!(out_of_band(FILES).held(), FILES);
     }
 

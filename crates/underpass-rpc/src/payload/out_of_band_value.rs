@@ -1,7 +1,7 @@
 //! Values with files, and values larger than an A-stack: how they are sent and received out of
 //! band.
 
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::payload::message::Unsent;
 use crate::payload::out_of_band::{BytesLocation, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered};
@@ -62,7 +62,7 @@ impl<S: Sink> Sink for Packing<S> {
 #[inline(never)]
 pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
     size: usize,
@@ -122,7 +122,7 @@ pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
 /// The overflow buffer for `size` bytes over `slot`, and its file if the peer doesn't have it.
 fn overflow_for(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     slot: u16,
     size: usize,
 ) -> Option<(Numbered, Option<OwnedFd>)> {
@@ -167,7 +167,7 @@ impl<'a> OutOfBandSource<'a> {
     /// The payload that came for `slot`.
     pub(crate) fn of(
         channel: &'a Channel,
-        mailbox: &Mailbox,
+        mailbox: &ChannelMailbox,
         slot: u16,
         out_of_band: OutOfBand<PassedFiles>,
     ) -> Result<Self, DecodeError> {
@@ -209,7 +209,7 @@ impl<'a> OutOfBandSource<'a> {
     /// The bytes in the overflow buffer of `slot`.
     pub(crate) fn in_overflow(
         channel: &Channel,
-        mailbox: &Mailbox,
+        mailbox: &ChannelMailbox,
         slot: u16,
         length: u32,
     ) -> Result<Self, DecodeError> {
@@ -244,7 +244,7 @@ impl<'a> OutOfBandSource<'a> {
 /// there.
 fn in_overflow(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     slot: u16,
     length: usize,
 ) -> Result<OverflowSource<MappedOverflow>, DecodeError> {

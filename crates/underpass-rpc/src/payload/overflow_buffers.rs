@@ -10,7 +10,7 @@
 //! uses the buffer again, or when it counts. Neither side frees pages in place: the peer could hold
 //! the file's lock for ever (decision 0056).
 
-use crate::binding::room::Room;
+use crate::binding::budget::BudgetShare;
 use crate::payload::file_thread;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,7 +28,7 @@ const NONE: u16 = 0;
 #[derive(Debug)]
 pub(crate) struct MappedOverflow {
     /// `Some` until it is dropped.
-    held: Option<(OverflowBuffer, Room)>,
+    held: Option<(OverflowBuffer, BudgetShare)>,
     /// The peer's user.
     user: u32,
     /// At the server: the buffer goes when its call has been read, because there is no room for it
@@ -37,11 +37,11 @@ pub(crate) struct MappedOverflow {
 }
 
 impl MappedOverflow {
-    fn new(overflow: OverflowBuffer, room: Room, user: u32) -> Self {
+    fn new(overflow: OverflowBuffer, room: BudgetShare, user: u32) -> Self {
         Self { held: Some((overflow, room)), user, last_time: AtomicBool::new(false) }
     }
 
-    fn held(&self) -> &(OverflowBuffer, Room) {
+    fn held(&self) -> &(OverflowBuffer, BudgetShare) {
         self.held.as_ref().expect("it is there until it is dropped")
     }
 
@@ -49,7 +49,7 @@ impl MappedOverflow {
         &self.held().0
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &BudgetShare {
         &self.held().1
     }
 
@@ -296,7 +296,7 @@ impl OverflowBuffers {
         // If there is no memory or file for it, the value goes another way, and an error there
         // reaches the caller.
         let (overflow, file) = OverflowBuffer::create(size).ok()??;
-        let room = Room::take(&self.budget, overflow.room() as u64, self.most)?;
+        let room = BudgetShare::take(&self.budget, overflow.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
         let made =
             Numbered { mapped: Arc::new(MappedOverflow::new(overflow, room, self.user)), number: place.last };
@@ -317,7 +317,7 @@ impl OverflowBuffers {
         file: &OwnedFd,
     ) -> Result<Option<Arc<MappedOverflow>>, DecodeError> {
         let room = OverflowBuffer::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
-        let Some(taken) = Room::take(&self.budget, room as u64, self.most) else { return Ok(None) };
+        let Some(taken) = BudgetShare::take(&self.budget, room as u64, self.most) else { return Ok(None) };
         let overflow = match OverflowBuffer::adopt(file.as_fd(), room) {
             Ok(overflow) => overflow,
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(DecodeError::Truncated),
@@ -443,12 +443,12 @@ mod tests {
         file_thread::run(USER, move || _ = locked.recv());
         let (overflow, _file) = OverflowBuffer::create(1).unwrap().unwrap();
         let (budget, bytes) = (Arc::default(), overflow.room() as u64);
-        let mapped = MappedOverflow::new(overflow, Room::take(&budget, bytes, bytes).unwrap(), USER);
+        let mapped = MappedOverflow::new(overflow, BudgetShare::take(&budget, bytes, bytes).unwrap(), USER);
         mapped.goes_when_read();
         drop(mapped);
-        assert!(Room::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
+        assert!(BudgetShare::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
         drop(free);
-        while Room::take(&budget, bytes, bytes).is_none() {
+        while BudgetShare::take(&budget, bytes, bytes).is_none() {
             std::thread::yield_now();
         }
     }

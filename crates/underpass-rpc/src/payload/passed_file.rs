@@ -4,7 +4,7 @@
 //! memory files and transit sockets without waiting. A thread that takes the file itself out may
 //! have to wait for its maker from then on, in every system call (decision 0056).
 
-use crate::binding::limits::{FilesOf, Place};
+use crate::binding::limits::{ChannelCharge, FileQuota};
 use crate::payload::file_thread::{self, Described, FileForm, FileThread, Was};
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use underpass_channel::layout::FILES_WAITING;
 use underpass_os::Connected;
-use underpass_os::foreign::{Envelope, SendingEnd};
+use underpass_os::foreign::{SendingEnd, TransitSocket};
 
 /// The files of one binding that are still to be closed.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Unclosed {
     files: AtomicUsize,
     /// At a server: the user's quota for the binding, which is in use until the last file is
     /// closed.
-    place: Option<Arc<Place>>,
+    charge: Option<Arc<ChannelCharge>>,
 }
 
 impl Unclosed {
-    pub(crate) fn new(user: u32, place: Option<Arc<Place>>) -> Arc<Self> {
-        Arc::new(Self { user, files: AtomicUsize::new(0), place })
+    pub(crate) fn new(user: u32, charge: Option<Arc<ChannelCharge>>) -> Arc<Self> {
+        Arc::new(Self { user, files: AtomicUsize::new(0), charge })
     }
 
     /// For the user at the other end of `socket`. If nothing is known of the user, all such users
@@ -51,18 +51,18 @@ impl Unclosed {
         self.files() > FILES_WAITING
     }
 
-    /// Room for the files of one message, if the user's files are counted.
+    /// BudgetShare for the files of one message, if the user's files are counted.
     ///
     /// # Errors
     /// `WouldBlock` if the user has none left.
-    pub(crate) fn room_for_message(&self) -> io::Result<Option<FilesOf>> {
-        let room = self.place.as_ref().map(Place::room_for_message);
+    pub(crate) fn room_for_message(&self) -> io::Result<Option<FileQuota>> {
+        let room = self.charge.as_ref().map(ChannelCharge::room_for_message);
         room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
     }
 
     /// A file has come, and is not taken out yet.
     fn came(self: &Arc<Self>) -> Untaken {
-        Untaken { unclosed: self.clone(), _of_user: self.place.as_ref().map(Place::one_file) }
+        Untaken { unclosed: self.clone(), _of_user: self.charge.as_ref().map(ChannelCharge::one_file) }
     }
 
     /// Has the user's file thread close `file`, which others may reach or in which files lie.
@@ -75,7 +75,7 @@ impl Unclosed {
 #[derive(Debug)]
 struct Untaken {
     unclosed: Arc<Unclosed>,
-    _of_user: Option<FilesOf>,
+    _of_user: Option<FileQuota>,
 }
 
 impl Untaken {
@@ -110,7 +110,7 @@ pub(crate) struct PassedFile {
 enum Held {
     Memory(OwnedFd),
     // The file thread releases its copy after this copy of the transit socket.
-    Sealed(Envelope, KeptByThread),
+    Sealed(TransitSocket, KeptByThread),
 }
 
 /// What the file thread keeps, until this is dropped.
@@ -140,7 +140,7 @@ impl PassedFile {
             (FileForm::Memory, file) => Held::Memory(file?),
             (FileForm::Sealed(number), file) => {
                 let kept = kept(number);
-                Held::Sealed(Envelope::new(file?), kept)
+                Held::Sealed(TransitSocket::new(file?), kept)
             }
         };
         let Described { is_connection, may_keep_others, .. } = described;
@@ -162,11 +162,11 @@ impl PassedFile {
     fn take(self) -> io::Result<OwnedFd> {
         match self.held {
             Held::Memory(file) => Ok(file),
-            Held::Sealed(envelope, mut kept) => {
-                let file = envelope.open();
+            Held::Sealed(transit_socket, mut kept) => {
+                let file = transit_socket.open();
                 kept.was_opened = file.is_ok();
                 // Before the file thread's copy.
-                drop(envelope);
+                drop(transit_socket);
                 file
             }
         }

@@ -9,7 +9,7 @@ use super::{CallTerms, ClientEnd};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
-use crate::control::alarm;
+use crate::control::timer;
 use crate::dispatch::deadline::Inherited;
 use crate::dispatch::incoming::Status;
 use crate::error::{CallError, Outcome};
@@ -162,7 +162,7 @@ impl ClientEnd {
         if !self.tells_again.swap(true, Ordering::AcqRel) {
             let own = self.own.clone();
             let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
-            alarm::set(clock::now_ns() + TELL_AGAIN, again);
+            timer::set(clock::now_ns() + TELL_AGAIN, again);
         }
     }
 
@@ -220,12 +220,12 @@ impl Frees for ClientEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::handshake::Meeting;
+    use crate::binding::handshake::CpuPlacement;
     use crate::call::abandon::Abandon;
-    use crate::control::connection::{Connection, Link};
+    use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
-    use crate::control::mailbox::Mailbox;
-    use crate::control::messages::{CONTROL, Control};
+    use crate::control::mailbox::ChannelMailbox;
+    use crate::control::messages::{CONTROL, ControlMessage};
     use std::os::fd::OwnedFd;
     use underpass_channel::layout::{SLOTS, STACK};
     use underpass_channel::{Channel, Fence};
@@ -235,9 +235,9 @@ mod tests {
     fn end() -> (Arc<ClientEnd>, OwnedFd) {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, theirs) = Socket::pair().unwrap();
-        let meeting = Meeting { elsewhere: false, shares: false, defers: false };
-        let control = ControlSocket::new(Link::new(Connection::new(ours)), None);
-        (ClientEnd::new(channel, Mailbox::of_client(control), meeting), theirs)
+        let placement = CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
+        let control = ControlSocket::new(BindingLink::new(Connection::new(ours)), None);
+        (ClientEnd::new(channel, ChannelMailbox::of_client(control), placement), theirs)
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         for _ in 0..10_000_000 {
             let mut message = [0; CONTROL];
             if theirs.receive(&mut message).is_ok()
-                && let Some((0, Control::Unwanted { slots })) = Control::read(&message)
+                && let Some((0, ControlMessage::Unwanted { slots })) = ControlMessage::read(&message)
             {
                 heard |= slots;
             }

@@ -303,7 +303,7 @@ impl ClientEnd {
     /// own, unless that would only take this one away.
     #[cold]
     fn server_is_away(&self, urgent: bool) {
-        if urgent || self.meeting.defers || alone() {
+        if urgent || self.placement.same_cpu_only || alone() {
             self.owed.note();
         } else {
             self.ring(self.channel.claim());

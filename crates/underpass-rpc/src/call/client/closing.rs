@@ -5,7 +5,7 @@ use crate::call::linkage::Delivered;
 use crate::call::slot_queue::Who;
 use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
-use crate::control::news::{Hears, News};
+use crate::control::socket_events::{HandleEvents, SocketEvents};
 use crate::error::{CallError, Outcome};
 use std::iter;
 use std::sync::{PoisonError, Weak};
@@ -20,36 +20,36 @@ pub(super) struct Ending {
     takes_no_more: bool,
 }
 
-impl Hears for ClientEnd {
-    fn news(&self, news: News) {
-        self.forget_abandoned(news.out_of_band);
-        if news.bell || news.gone {
+impl HandleEvents for ClientEnd {
+    fn handle(&self, events: SocketEvents) {
+        self.forget_abandoned(events.out_of_band);
+        if events.bell || events.gone {
             // What the server answered before it died counts.
             self.poll_all();
         }
-        if news.bell && self.slots.leased() > 0 {
+        if events.bell && self.slots.leased() > 0 {
             // The doorbell was for one of the waiters. The others need theirs again.
             self.rearm();
         }
-        if let Some((number, files)) = news.opened {
+        if let Some((number, files)) = events.opened {
             self.opened(number, files);
         }
-        if !self.handed(news.tickets) || news.shares > 0 {
+        if !self.handed(events.tickets) || events.shares > 0 {
             self.violated("a ticket that nobody asked for");
         }
-        if news.nonsense || news.asked > 0 || news.unwanted != 0 {
+        if events.nonsense || events.asked > 0 || events.unwanted != 0 {
             self.violated("nonsense over the socket");
         }
-        if news.closing {
+        if events.closing {
             self.poll_all();
             self.end(CallError::Closed(Outcome::Unknown), true);
         }
-        if news.revoked {
+        if events.revoked {
             self.poll_all();
             self.end(CallError::Revoked(Outcome::Unknown), true);
         }
-        if news.gone {
-            self.end(CallError::PeerDied(Outcome::Unknown), !news.unsure);
+        if events.gone {
+            self.end(CallError::PeerDied(Outcome::Unknown), !events.unsure);
         }
     }
 }

@@ -10,7 +10,7 @@
 use super::ClientEnd;
 use crate::call::thread_index::{THREAD_INDEXES, thread_index};
 use crate::control::clerk::clerk;
-use crate::counters::{Counted, Counters};
+use crate::counters::{CountedEnd, Counters};
 use crate::payload::overflow_buffers::OverflowBuffers;
 use crate::payload::passed_file::PassedFiles;
 use std::io;
@@ -136,7 +136,7 @@ impl ClientEnd {
 
     /// What this binding has carried, over all of its channels. Of the first end.
     pub(crate) fn counters_of_all(&self) -> Counters {
-        self.further_ends().fold(Counted::counters(self), |sum, end| sum.plus(&Counted::counters(end)))
+        self.further_ends().fold(CountedEnd::counters(self), |sum, end| sum.plus(&CountedEnd::counters(end)))
     }
 
     /// Threads `thread_index` and `other` contend for a channel. Of the first end.
@@ -197,7 +197,7 @@ impl ClientEnd {
 
     fn add(&self, further: &Further, number: u8, channel: Channel) {
         let mailbox = self.mailbox.another(number, OverflowBuffers::default());
-        let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.meeting);
+        let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.placement);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };

@@ -4,7 +4,7 @@ use super::ClientEnd;
 use crate::call::abandon::UnderWay;
 use crate::call::leasing::Leasing;
 use crate::call::task_wakeup::{TaskWakeup, wake_task};
-use crate::control::alarm::Alarm;
+use crate::control::timer::ClerkTimer;
 use crate::error::{CallError, Outcome};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct LeaseFuture<'a> {
     under_way: Option<&'a UnderWay>,
     /// Its place in the queue, once it has had one.
     place: Option<Arc<TaskWakeup>>,
-    alarm: Option<Alarm>,
+    timer: Option<ClerkTimer>,
 }
 
 impl<'a> LeaseFuture<'a> {
@@ -31,7 +31,7 @@ impl<'a> LeaseFuture<'a> {
         deadline: Option<u64>,
         under_way: Option<&'a UnderWay>,
     ) -> Self {
-        Self { end, leasing, deadline, under_way, place: None, alarm: None }
+        Self { end, leasing, deadline, under_way, place: None, timer: None }
     }
 
     fn leave(&mut self) {
@@ -39,8 +39,8 @@ impl<'a> LeaseFuture<'a> {
             self.end.queue.leave_task(place, || self.end.slots.leased());
             self.end.attended();
         }
-        if let Some(alarm) = self.alarm.take() {
-            alarm.cancel();
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
     }
 
@@ -56,11 +56,11 @@ impl<'a> LeaseFuture<'a> {
     }
 
     fn ring_in_time(&mut self, cx: &Context<'_>) {
-        if let Some(alarm) = self.alarm.take() {
-            alarm.cancel();
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
         let waker = self.deadline.map(|deadline| (deadline, cx.waker().clone()));
-        self.alarm = waker.map(|(deadline, waker)| crate::control::alarm::set(deadline, || wake_task(waker)));
+        self.timer = waker.map(|(deadline, waker)| crate::control::timer::set(deadline, || wake_task(waker)));
     }
 }
 

@@ -128,7 +128,7 @@ impl Line for ClientEnd {
             return Some(prompt_patience(times()));
         }
         // Relaxed, here and in `lends`: a thread that lends its processor checks this itself later.
-        let lent = || self.meeting.defers || self.lent.load(Ordering::Relaxed);
+        let lent = || self.placement.same_cpu_only || self.lent.load(Ordering::Relaxed);
         (donated || (awaits && lent())).then(|| patience(times()))
     }
 
@@ -234,7 +234,7 @@ impl Line for ClientEnd {
         self.lent.store(false, Ordering::Relaxed);
         self.notify_retries.again(self.channel.posted());
         // If the server has no other processor it shares this one, and the kernel divides it.
-        if !(self.meeting.defers && self.donate()) {
+        if !(self.placement.same_cpu_only && self.donate()) {
             self.ring(self.channel.claim());
         }
     }
@@ -244,11 +244,11 @@ impl Line for ClientEnd {
     }
 
     fn elsewhere(&self) -> bool {
-        self.meeting.elsewhere
+        self.placement.may_overlap
     }
 
     fn shares(&self) -> bool {
-        self.meeting.shares
+        self.placement.may_share_cpu
     }
 }
 

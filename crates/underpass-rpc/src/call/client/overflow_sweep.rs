@@ -1,7 +1,7 @@
 //! Frees the pages of overflow buffers that the client no longer uses.
 
 use super::ClientEnd;
-use crate::control::alarm;
+use crate::control::timer;
 use std::time::Duration;
 use underpass_os::clock;
 
@@ -21,7 +21,7 @@ impl ClientEnd {
     pub(crate) fn watch_overflow_buffers(&self) {
         if self.mailbox.overflow_buffers().begin_watch() {
             let own = self.own.clone();
-            alarm::set(clock::deadline_ns(IDLE), move || {
+            timer::set(clock::deadline_ns(IDLE), move || {
                 if let Some(end) = own.upgrade() {
                     end.sweep();
                 }

@@ -1,7 +1,7 @@
 //! Passing a binding on: the client's part.
 
 use super::ClientEnd;
-use crate::control::news::{NoTicket, Ticket};
+use crate::control::socket_events::{NoTicket, Ticket};
 use crate::error::{Outcome, ShareError};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

@@ -9,7 +9,7 @@ use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::task_wakeup::wake_task;
-use crate::control::alarm::{self, Alarm};
+use crate::control::timer::{self, ClerkTimer};
 use crate::error::CallError;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -55,7 +55,7 @@ impl ClientEnd {
             Ok(slot) => Answer::new(end, slot, under_way),
             Err(error) => return Err(failed(*error)),
         };
-        match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, alarm: None }).await {
+        match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, timer: None }).await {
             Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
             Err(error) => Err(failed(*error)),
         }
@@ -64,7 +64,7 @@ impl ClientEnd {
     /// The server has no processor that polls, and a task has none to donate.
     #[cold]
     fn call_server(&self) {
-        match self.meeting.defers {
+        match self.placement.same_cpu_only {
             true => Line::call(self),
             false => self.ring(self.channel.claim()),
         }
@@ -83,7 +83,7 @@ struct Pending<'a> {
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
     rounds: u8,
-    alarm: Option<Alarm>,
+    timer: Option<ClerkTimer>,
 }
 
 impl<'a> Pending<'a> {
@@ -91,7 +91,7 @@ impl<'a> Pending<'a> {
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
         let alone = end.slots.leased() == 1;
-        let looks = if alone && self.rounds == 0 && end.meeting.elsewhere && end.waker_table.trusts() {
+        let looks = if alone && self.rounds == 0 && end.placement.may_overlap && end.waker_table.trusts() {
             LOOKS
         } else {
             1
@@ -109,8 +109,8 @@ impl<'a> Pending<'a> {
         if self.is_freed() {
             return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
-        if let Some(alarm) = self.alarm.take() {
-            alarm.cancel();
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
         Poll::Ready(Ok(self.answer.take().expect("a future is not polled after its end")))
     }
@@ -123,8 +123,8 @@ impl<'a> Pending<'a> {
     /// Gives the call up, and returns what is known of it. If its reply has come, returns the
     /// answer.
     fn give_up(&mut self, why: Woken) -> Option<Result<Answer<'a>, Box<CallError>>> {
-        if let Some(alarm) = self.alarm.take() {
-            alarm.cancel();
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
         let mut answer = self.answer.take()?;
         let end = answer.end;
@@ -170,12 +170,12 @@ impl<'a> Future for Pending<'a> {
         if !end.watch(number, cx.waker()) {
             return self.settled();
         }
-        if let Some(alarm) = self.alarm.take() {
-            alarm.cancel();
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
         if let Some(deadline) = self.deadline {
             let waker = cx.waker().clone();
-            self.alarm = Some(alarm::set(deadline, || wake_task(waker)));
+            self.timer = Some(timer::set(deadline, || wake_task(waker)));
         }
         end.arm();
         match end.linkage(number).is_settled() {

@@ -153,7 +153,7 @@ impl ClientEnd {
     /// Whether the procedures that the server runs may hold up our calls: the server has no
     /// processor but this one, or has not taken all calls.
     fn may_be_held_up(&self) -> bool {
-        self.meeting.defers || self.has_untaken()
+        self.placement.same_cpu_only || self.has_untaken()
     }
 
     /// The server's procedures may hold up our calls. If the server does not answer, the clerk
@@ -171,7 +171,7 @@ impl ClientEnd {
         let times = self.notify_retries.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
-        crate::control::alarm::set(clock::now_ns() + after, move || {
+        crate::control::timer::set(clock::now_ns() + after, move || {
             if let Some(own) = own.upgrade() {
                 Self::notify_again_now(&own, untaken);
             }

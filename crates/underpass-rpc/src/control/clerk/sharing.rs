@@ -1,23 +1,27 @@
-//! Bindings that are passed on: from a client that may, to a third domain, which becomes a client
-//! of its own.
+//! Passing bindings on: from a client that may, to a third domain, which becomes a client of its
+//! own.
 //!
-//! The client gets a *ticket*: one end of a connection, whose other end the clerk watches. Whoever
-//! it passes that to makes a pair of sockets, and sends a hello over the ticket with one end of the
-//! pair: there the server is to send. The server answers there, with one end of a pair of its own,
-//! over which it hears. So each side reads from what it has made itself.
+//! 1. The client gets a *ticket*: one end of a connection, whose other end the clerk watches. It
+//!    passes the ticket to the third domain.
+//! 2. The third domain makes a pair of sockets, and sends a hello over the ticket, with one end of
+//!    the pair. The server must send its messages there.
+//! 3. The server answers over that end, and its answer brings one end of a pair of its own. The
+//!    server receives its messages there.
 //!
-//! The kernel says who sent the hello and who made the pair, and these must be the same living
-//! process. So neither a pair that somebody else made, nor a hello that somebody else sent, makes
-//! anybody whom it is not. A ticket ends with the binding of which it was made, and what comes of
-//! it expires no later. See decision 0024.
+//! So each side reads from a socket that it has made itself.
+//!
+//! The kernel says which process sent the hello and which process made the pair. Both must be the
+//! same living process. So a domain gains no false identity by a pair that another process made,
+//! nor by a hello that another process sent. A ticket ends with the binding for which it was made,
+//! and a binding made by it expires no later. See decision 0024.
 
-use super::table::Watched;
+use super::table::WatchEntry;
 use super::{Clerk, clerk};
 use crate::binding::family::Family;
 use crate::binding::handshake::LONGEST_HELLO;
-use crate::binding::limits::Seat;
-use crate::control::connection::{Connection, Link};
-use crate::control::news::NoTicket;
+use crate::binding::limits::ChannelQuota;
+use crate::control::connection::{BindingLink, Connection};
+use crate::control::socket_events::NoTicket;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::{self, ReceivedMessage};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
@@ -31,54 +35,55 @@ impl Clerk {
         if !end.family().is_shareable() {
             return end.mailbox().answer_share(Err(NoTicket::NotAllowed));
         }
-        if file_thread::is_behind(end.seat().account().uid()) {
+        if file_thread::is_behind(end.quota().account().uid()) {
             return end.mailbox().answer_share(Err(NoTicket::NoRoom));
         }
-        let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
+        let made = end.quota().another().map_err(io::Error::other).and_then(|quota| {
             let (socket, theirs) = Socket::pair()?;
-            // Before anybody can send.
+            // Ask before anybody can send.
             socket.ask_for_senders()?;
             let (socket, by) = (Connection::new(socket), end.family().clone());
-            socket.counts_for(&seat.unclosed());
+            socket.counts_for(&quota.unclosed());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
-            self.watch(Watched::Ticket { socket, by, seat }, Some(export))?;
-            end.family().shared(ends_with);
+            self.watch(WatchEntry::Ticket { socket, by, quota }, Some(export))?;
+            end.family().add_ticket(ends_with);
             Ok(theirs)
         });
         end.mailbox().answer_share(made.map_err(|_| NoTicket::NoRoom));
     }
 
-    /// Somebody uses a ticket, or nobody has it any more.
-    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, seat: Seat) {
+    /// A process uses a ticket, or no process has it any more.
+    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, quota: ChannelQuota) {
         let Ok(hello) = ticket.look() else { return };
         let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
-        let held = (ticket.clone(), seat);
+        let held = (ticket.clone(), quota);
         let then = move |message: io::Result<ReceivedMessage>| {
-            // Before the third domain gets a seat of its own.
+            // Release it before the third domain is charged for a binding of its own.
             drop(held);
             if let (Ok(clerk), Ok(message)) = (clerk(), message) {
-                clerk.hear_ticket(message, &by);
+                clerk.handle_ticket_hello(message, &by);
             }
         };
-        // The sender's user may be another than the one that the ticket was made for.
+        // The sender's user may differ from the user for whom the ticket was made.
         let _ = file_thread::receive(sender.uid, &**ticket, LONGEST_HELLO, then);
     }
 
-    /// The hello of whoever uses a ticket has been received.
-    fn hear_ticket(&self, message: ReceivedMessage, by: &Family) {
+    /// The hello of the process that uses a ticket has been received.
+    fn handle_ticket_hello(&self, message: ReceivedMessage, by: &Family) {
         let Some(sender) = message.sender.filter(|sender| sender.pid != 0) else { return };
         let mut files = PassedFiles::new(message.files, &Unclosed::new(sender.uid, None));
         let Some(sending) = files.take_socket() else { return };
-        // Who made the pair, if that process has not ended: then its number is nobody else's.
+        // The process that made the pair must be alive, so that its process id means no other
+        // process.
         let pair = sending.end();
         let maker = pair.peer_process().and_then(|process| Ok((pair.peer()?, lives(&process)?)));
         let known = maker.is_ok_and(|maker| maker == (sender, true));
-        // What was revoked, or has expired, lets nobody in any more.
+        // A binding that was revoked or has expired lets nobody in any more.
         if !known || message.cut || by.is_closed() {
             return;
         }
         let Ok((reading, theirs)) = Socket::pair() else { return };
-        let link = Link::of_two(Connection::new(reading), sending, Some(theirs));
-        self.hear(link, by.export(), &message.bytes, by.binding().expires);
+        let link = BindingLink::of_two(Connection::new(reading), sending, Some(theirs));
+        self.handle_hello(link, by.export(), &message.bytes, by.binding().expires);
     }
 }

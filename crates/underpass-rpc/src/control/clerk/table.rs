@@ -1,12 +1,12 @@
-//! What the clerk watches.
+//! The table of what the clerk watches.
 
 use crate::binding::family::Family;
-use crate::binding::limits::{Quotas, Seat};
+use crate::binding::limits::{ChannelQuota, Quotas};
 use crate::binding::record::Endings;
 use crate::binding::service::Service;
 use crate::call::client::ClientEnd;
 use crate::control::connection::Connection;
-use crate::control::deathwatch::Deathwatch;
+use crate::control::peer_death::PeerDeathWatch;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::FileThread;
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ pub(crate) struct Exported {
     pub(crate) offer: Arc<Offer>,
 }
 
-/// What clients get, and on what terms.
+/// What clients get, and with which options.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) name: Arc<str>,
@@ -32,19 +32,19 @@ pub(crate) struct Offer {
 }
 
 /// What the clerk watches under a key.
-pub(super) enum Watched {
+pub(super) enum WatchEntry {
     Export(Arc<Exported>),
-    Newcomer {
+    PendingConnection {
         socket: Arc<Connection>,
         export: u64,
         user: u32,
     },
-    /// A binding for whoever has the other end: a client, which counts as having it, has asked for
-    /// it to pass its own on.
+    /// A client has asked for a ticket, to pass its binding on. The process that has the other end
+    /// gets a binding. The ticket counts as a binding of that client's user.
     Ticket {
         socket: Arc<Connection>,
         by: Arc<Family>,
-        seat: Seat,
+        quota: ChannelQuota,
     },
     Client {
         end: Arc<ClientEnd>,
@@ -55,23 +55,24 @@ pub(super) enum Watched {
         line: Arc<dyn Line>,
         export: u64,
     },
-    /// What one user's domains pass.
+    /// Receives the files that the domains of one user pass.
     FileThread(Arc<FileThread>),
-    /// What a signal rings that asks this process to end.
+    /// Becomes readable when a signal asks this process to end.
     EndSignal(BorrowedFd<'static>),
-    /// The process of a binding's peer: see there.
+    /// The process of a binding's peer: see `PeerDeathWatch`.
     Process {
         process: OwnedFd,
-        of: Weak<Deathwatch>,
+        of: Weak<PeerDeathWatch>,
     },
 }
 
-impl Watched {
-    /// What there is to hear of it. A further channel has the socket of its binding's first.
+impl WatchEntry {
+    /// The descriptor to poll. A further channel has none, because it shares the socket of its
+    /// binding's first channel.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
-            Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::PendingConnection { socket, .. } => socket.as_fd(),
             Self::Ticket { socket, .. } => socket.as_fd(),
             Self::Client { end, .. } if end.is_further() => return None,
             Self::Client { end, .. } => end.mailbox().as_fd(),
@@ -83,10 +84,10 @@ impl Watched {
         })
     }
 
-    /// Whether it is a binding of `of`, or on the way to one.
+    /// Whether it is a binding of the export `of`, or may become one.
     pub(super) fn is_of(&self, of: u64) -> bool {
         match self {
-            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::PendingConnection { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
             Self::Export(_)
             | Self::Client { .. }
@@ -98,40 +99,40 @@ impl Watched {
 }
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct WatchTable {
     next: u64,
-    rows: HashMap<u64, Watched>,
-    /// The keys of the newcomers among them, since when they are silent, and of which user they
-    /// are. Keys grow, so the first is the oldest.
-    newcomers: BTreeMap<u64, (u64, u32)>,
-    /// Exports that accept nobody until then, because files ran out.
+    rows: HashMap<u64, WatchEntry>,
+    /// The keys of the pending connections. For each, since when it is silent, and its user. Keys
+    /// grow, so the first is the oldest.
+    pending: BTreeMap<u64, (u64, u32)>,
+    /// Exports that accept nobody until the given time, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,
-    /// Bindings whose time ends, by when and by their number.
+    /// The bindings that expire, by time and by number.
     expiries: BTreeMap<(u64, u64), Weak<Family>>,
 }
 
-impl Table {
+impl WatchTable {
     /// The key of the next row.
     pub(super) fn next_key(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    pub(super) fn row(&self, key: u64) -> Option<&Watched> {
+    pub(super) fn row(&self, key: u64) -> Option<&WatchEntry> {
         self.rows.get(&key)
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Watched> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &WatchEntry> {
         self.rows.values()
     }
 
-    /// Puts a row in, at the time `now`.
-    pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
+    /// Inserts a row at the time `now`.
+    pub(super) fn insert(&mut self, key: u64, row: WatchEntry, now: u64) {
         match &row {
-            Watched::Newcomer { user, .. } => {
-                self.newcomers.insert(key, (now, *user));
+            WatchEntry::PendingConnection { user, .. } => {
+                self.pending.insert(key, (now, *user));
             }
-            Watched::Server { end, .. } if !end.is_further() => {
+            WatchEntry::Server { end, .. } if !end.is_further() => {
                 if let Some(at) = expiry(end.family()) {
                     self.expiries.insert(at, Arc::downgrade(end.family()));
                 }
@@ -142,13 +143,13 @@ impl Table {
     }
 
     /// Takes a row out.
-    pub(super) fn remove(&mut self, key: u64) -> Option<Watched> {
+    pub(super) fn remove(&mut self, key: u64) -> Option<WatchEntry> {
         let row = self.rows.remove(&key)?;
         match &row {
-            Watched::Newcomer { .. } => {
-                self.newcomers.remove(&key);
+            WatchEntry::PendingConnection { .. } => {
+                self.pending.remove(&key);
             }
-            Watched::Server { end, .. } if !end.is_further() => {
+            WatchEntry::Server { end, .. } if !end.is_further() => {
                 if let Some(at) = expiry(end.family()) {
                     self.expiries.remove(&at);
                 }
@@ -158,25 +159,25 @@ impl Table {
         Some(row)
     }
 
-    /// The keys of those that `which` chooses.
-    pub(super) fn keys(&self, which: impl Fn(u64, &Watched) -> bool) -> Vec<u64> {
+    /// The keys of the rows that `which` chooses.
+    pub(super) fn keys(&self, which: impl Fn(u64, &WatchEntry) -> bool) -> Vec<u64> {
         self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
     }
 
     /// The server's ends of all channels.
     pub(super) fn served(&self) -> Vec<Arc<ServerEnd>> {
-        let end = |row: &Watched| match row {
-            Watched::Server { end, .. } => Some(end.clone()),
+        let end = |row: &WatchEntry| match row {
+            WatchEntry::Server { end, .. } => Some(end.clone()),
             _ => None,
         };
         self.rows.values().filter_map(end).collect()
     }
 
-    /// The bindings of these exports, by their first channels.
+    /// The bindings of these exports, found by their first channels.
     pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
-        let family = |row: &Watched| match row {
-            Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
-                // One that is closed is only still to be cleared away.
+        let family = |row: &WatchEntry| match row {
+            WatchEntry::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
+                // A closed binding only waits to be cleared away.
                 (!end.is_closed()).then(|| end.family().clone())
             }
             _ => None,
@@ -184,36 +185,36 @@ impl Table {
         self.rows.values().filter_map(family).collect()
     }
 
-    pub(super) fn count_newcomers(&self) -> usize {
-        self.newcomers.len()
+    pub(super) fn count_pending(&self) -> usize {
+        self.pending.len()
     }
 
-    /// Since when the newcomer is silent who has been so the longest.
-    pub(super) fn oldest_newcomer(&self) -> Option<u64> {
-        self.newcomers.first_key_value().map(|(_, (since, _))| *since)
+    /// Since when the oldest pending connection is silent.
+    pub(super) fn oldest_pending(&self) -> Option<u64> {
+        self.pending.first_key_value().map(|(_, (since, _))| *since)
     }
 
-    /// Takes that one out.
-    pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
-        let (key, _) = self.newcomers.first_key_value()?;
+    /// Takes the oldest pending connection out.
+    pub(super) fn take_oldest_pending(&mut self) -> Option<WatchEntry> {
+        let (key, _) = self.pending.first_key_value()?;
         self.remove(*key)
     }
 
-    /// Takes the newcomer out that is silent the longest, of the user who has the most.
-    pub(super) fn dismiss_of_most(&mut self) -> Option<Watched> {
+    /// Takes out the oldest pending connection of the user who has the most.
+    pub(super) fn take_pending_of_most(&mut self) -> Option<WatchEntry> {
         let mut counts = HashMap::<u32, usize>::new();
-        self.newcomers.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
+        self.pending.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
         let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        let (key, _) = self.newcomers.iter().find(|(_, (_, user))| *user == most)?;
+        let (key, _) = self.pending.iter().find(|(_, (_, user))| *user == most)?;
         self.remove(*key)
     }
 
-    /// When the next binding's time ends.
+    /// When the next binding expires.
     pub(super) fn next_expiry(&self) -> Option<u64> {
         self.expiries.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes out the bindings whose time has ended by `now`.
+    /// Takes out the bindings that have expired by `now`.
     pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<Family>> {
         let later = self.expiries.split_off(&(now + 1, 0));
         let ended = std::mem::replace(&mut self.expiries, later);
@@ -221,7 +222,7 @@ impl Table {
     }
 }
 
-/// Under what an expiry is listed.
+/// The key of a binding in `expiries`.
 fn expiry(family: &Family) -> Option<(u64, u64)> {
     let binding = family.binding();
     binding.expires.map(|at| (at, binding.id()))
@@ -233,22 +234,26 @@ mod tests {
     use underpass_os::Socket;
 
     #[test]
-    fn one_users_silent_newcomers_send_off_no_other_users() {
-        let mut table = Table::default();
+    fn silent_connections_of_one_user_close_no_other_users() {
+        let mut table = WatchTable::default();
         let mut come = |user, now| {
             let (socket, _theirs) = Socket::pair().unwrap();
             let key = table.next_key();
-            table.insert(key, Watched::Newcomer { socket: Connection::new(socket), export: 0, user }, now);
+            table.insert(
+                key,
+                WatchEntry::PendingConnection { socket: Connection::new(socket), export: 0, user },
+                now,
+            );
             key
         };
         let other = come(2, 1);
         let greedy: Vec<_> = (2..6).map(|now| come(1, now)).collect();
         for gone in &greedy[..3] {
-            table.dismiss_of_most();
+            table.take_pending_of_most();
             assert!(table.row(*gone).is_none() && table.row(other).is_some());
         }
-        assert_eq!((table.count_newcomers(), table.oldest_newcomer()), (2, Some(1)));
-        table.dismiss_oldest();
+        assert_eq!((table.count_pending(), table.oldest_pending()), (2, Some(1)));
+        table.take_oldest_pending();
         assert!(table.row(other).is_none() && table.row(greedy[3]).is_some());
     }
 }

@@ -62,7 +62,7 @@ impl ServerEnd {
 
     #[cold]
     fn is_counted(&self) -> bool {
-        self.seat.account().enters()
+        self.quota.account().enters()
     }
 
     #[inline]
@@ -76,7 +76,7 @@ impl ServerEnd {
         let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
         drop(inside);
         if counted {
-            self.seat.account().leaves();
+            self.quota.account().leaves();
         }
     }
 
@@ -101,7 +101,7 @@ impl ServerEnd {
     #[cold]
     fn call_ended_apart(&self, left: u32) {
         if left & !CLOSED >= FREE {
-            self.seat.account().leaves();
+            self.quota.account().leaves();
         }
         if left == CLOSED {
             self.family.rests();
@@ -134,7 +134,7 @@ impl ServerEnd {
         match self.gate.load(Ordering::Relaxed) {
             gate::OPEN => {
                 // The user has too many under way. It does no harm if calls have come since.
-                self.seat.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
+                self.quota.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
                 false
             }
             gate::DRAINS => self.turn_one_away(),
@@ -156,7 +156,7 @@ impl ServerEnd {
     /// So the last move of the gate agrees with the account.
     pub(crate) fn follow(&self) {
         loop {
-            let shut = self.seat.account().is_shut();
+            let shut = self.quota.account().is_shut();
             match shut {
                 true => self.pass(gate::OPEN, gate::HELD),
                 false => self.pass(gate::HELD, gate::OPEN),
@@ -164,7 +164,7 @@ impl ServerEnd {
             // SYNC with `shut` swap in `set_blocked`: either this load sees the account's change,
             // or that thread sees our move.
             fence(Ordering::SeqCst);
-            if self.seat.account().is_shut() == shut {
+            if self.quota.account().is_shut() == shut {
                 return;
             }
         }

@@ -19,7 +19,7 @@ impl ServerEnd {
             match self.channel.cancel_word(slot).read_after_take(self.channel.fence()) {
                 Wanted::Forever => (true, None),
                 Wanted::Until(theirs_ns) => {
-                    let deadline_ns = self.family.shift().here(theirs_ns);
+                    let deadline_ns = self.family.clock_offset().here(theirs_ns);
                     (deadline_ns > clock::now_ns(), Some(deadline_ns))
                 }
                 Wanted::NoMore => (false, None),

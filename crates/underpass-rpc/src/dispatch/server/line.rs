@@ -246,10 +246,10 @@ impl Line for ServerEnd {
     }
 
     fn elsewhere(&self) -> bool {
-        self.meeting.elsewhere
+        self.placement.may_overlap
     }
 
     fn shares(&self) -> bool {
-        self.meeting.shares
+        self.placement.may_share_cpu
     }
 }

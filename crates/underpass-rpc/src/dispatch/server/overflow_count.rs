@@ -1,7 +1,7 @@
 //! Counts the pages of overflow buffers that a user's channels keep.
 
 use super::{Served, ServerEnd};
-use crate::control::alarm;
+use crate::control::timer;
 use std::time::Duration;
 use underpass_os::clock;
 
@@ -20,7 +20,7 @@ impl ServerEnd {
     fn watch_overflow_buffers(&self) {
         if self.mailbox.overflow_buffers().begin_watch() {
             let own = self.own.clone();
-            alarm::set(clock::deadline_ns(AGAIN), move || {
+            timer::set(clock::deadline_ns(AGAIN), move || {
                 if let Some(end) = own.upgrade() {
                     end.count_overflow_buffers();
                 }

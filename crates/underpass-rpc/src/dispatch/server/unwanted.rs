@@ -169,17 +169,17 @@ impl ServerEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::clocks::Shift;
+    use crate::binding::clock_offset::ClockOffset;
     use crate::binding::family::Family;
-    use crate::binding::handshake::Meeting;
+    use crate::binding::handshake::CpuPlacement;
     use crate::binding::limits::{Limits, Quotas};
     use crate::binding::object::Binding;
     use crate::binding::peer::Peer;
-    use crate::binding::record::Record;
+    use crate::binding::record::BindingRecord;
     use crate::binding::service::Service;
-    use crate::control::connection::{Connection, Link};
+    use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
-    use crate::control::mailbox::Mailbox;
+    use crate::control::mailbox::ChannelMailbox;
     use crate::dispatch::incoming::{Dispatch, Incoming, Refused};
     use std::collections::HashMap;
     use std::sync::mpsc::channel;
@@ -199,16 +199,16 @@ mod tests {
     fn end() -> Arc<ServerEnd> {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, _theirs) = Socket::pair().unwrap();
-        let ours = Link::new(Connection::new(ours));
+        let ours = BindingLink::new(Connection::new(ours));
         let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
-        let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
-        let record = Record::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, Shift::default());
-        let meeting = Meeting { elsewhere: false, shares: false, defers: false };
+        let quota = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
+        let record = BindingRecord::new(binding, None, Arc::default());
+        let family = Family::new(0, record, false, ClockOffset::default());
+        let placement = CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));
-        let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
-        ServerEnd::new(channel, mailbox, &service, meeting, family, seat)
+        let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
+        ServerEnd::new(channel, mailbox, &service, placement, family, quota)
     }
 
     #[test]

@@ -43,10 +43,10 @@ impl<'a> FileKeeper<'a> {
                 }
             }
             Job::Close { number, was } => {
-                let envelope = self.kept.remove(&number);
-                match (envelope, was) {
-                    (Some(envelope), Was::Unopened(counted)) => self.close(envelope, counted),
-                    (envelope, _) => drop(envelope),
+                let transit_socket = self.kept.remove(&number);
+                match (transit_socket, was) {
+                    (Some(transit_socket), Was::Unopened(counted)) => self.close(transit_socket, counted),
+                    (transit_socket, _) => drop(transit_socket),
                 }
             }
             Job::CloseThis { counted } => {
@@ -133,11 +133,11 @@ impl<'a> FileKeeper<'a> {
                     true => drop(file),
                     false => self.close(file, None),
                 }
-                let Ok(envelope) = sealed else {
+                let Ok(transit_socket) = sealed else {
                     lost_files = true;
                     continue;
                 };
-                self.keep(envelope)
+                self.keep(transit_socket)
             };
             described.push(Described { kind, is_connection, may_keep_others });
             given.push(file);
@@ -154,9 +154,9 @@ impl<'a> FileKeeper<'a> {
         self.of.tell(&self.table, outcome, &given);
     }
 
-    fn keep(&mut self, envelope: ForeignFile) -> (FileForm, Given) {
+    fn keep(&mut self, transit_socket: ForeignFile) -> (FileForm, Given) {
         self.last += 1;
-        self.kept.insert(self.last, envelope);
+        self.kept.insert(self.last, transit_socket);
         (FileForm::Sealed(self.last), Given::Kept(self.last))
     }
 }

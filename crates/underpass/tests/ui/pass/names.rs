@@ -1,6 +1,6 @@
-//! No name of the author's meets one of the generated code's.
+//! No name that an author uses collides with a name in the generated code.
 
-/// Interfaces by the names that generics usually have.
+/// Interfaces with the names that generic parameters usually have.
 #[allow(non_camel_case_types)]
 mod interfaces {
     use underpass::CallError;
@@ -19,7 +19,7 @@ mod interfaces {
     named!(Send Sync Sized Clone Debug Fn Future Drop From Into Option Box Arc String Vec);
 }
 
-/// Types by the same names, their own parameters too.
+/// Types with the same names; also their own parameters.
 mod types {
     use underpass::CallError;
 
@@ -45,7 +45,7 @@ mod types {
         Decode { to: T, from: [u8; COUNT] },
     }
 
-    /// Variants by the names of what the traits have.
+    /// Variants with the names of the traits' items.
     #[derive(Debug, PartialEq, underpass::Wire)]
     #[allow(non_camel_case_types)]
     pub enum Constants {
@@ -75,7 +75,7 @@ mod types {
     }
 }
 
-/// Methods and arguments by the names of the stubs' own.
+/// Methods and arguments with the names of the stubs' own items.
 mod methods {
     use underpass::CallError;
 
@@ -105,14 +105,14 @@ mod methods {
         fn r#async(&self, r#type: u8) -> Result<u8, CallError>;
     }
 
-    /// Beside the stubs of `Methods`.
+    /// Next to the stubs of `Methods`.
     #[allow(dead_code)]
     struct MethodsDispatch;
     #[allow(dead_code)]
     struct MethodsAsyncDispatch;
 }
 
-/// Items by the names of the generated code's variables.
+/// Items with the names of the generated code's variables.
 #[allow(non_upper_case_globals, non_camel_case_types, dead_code)]
 mod items {
     use underpass::CallError;
@@ -145,7 +145,7 @@ mod items {
     }
 }
 
-/// What the prelude has, in other meanings.
+/// The names of the prelude, with other meanings.
 #[allow(dead_code, non_camel_case_types)]
 mod prelude {
     pub struct Result;

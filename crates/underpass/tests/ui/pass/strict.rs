@@ -1,4 +1,4 @@
-//! Generated code is silent under every lint that its author may have denied.
+//! Generated code causes no warning under any lint that its author may have denied.
 #![deny(warnings, missing_docs, missing_debug_implementations, unused_qualifications, unreachable_pub)]
 #![deny(rust_2018_idioms, unused_results, single_use_lifetimes, trivial_casts, unsafe_code)]
 

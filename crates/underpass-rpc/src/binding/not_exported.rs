@@ -1,5 +1,5 @@
-//! What is said of a name that nobody exports: where it was looked up and why, and where else it
-//! is.
+//! The error text for a name that no server exports: where the name was looked up and why, and
+//! where else a file of that name exists.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use underpass_os::{Directory, process};
 
-/// What is said of the missing `path`.
-pub(crate) fn missing(path: &Path) -> String {
+/// The error text for the missing `path`.
+pub(crate) fn explain(path: &Path) -> String {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return format!("nobody exports {}", path.display());
+        return format!("no server exports {}", path.display());
     };
     let why = Directory::at(directory).why();
     let remedy = "start its server, or wait for it with import_within";
@@ -21,28 +21,29 @@ pub(crate) fn missing(path: &Path) -> String {
         }
     };
     format!(
-        "nobody exports {}: names were looked up in {} and nowhere else ({why}); {remedy}; {hint}",
+        "no server exports {}: names were looked up only in {} ({why}); {remedy}; {hint}",
         path.display(),
         directory.display()
     )
 }
 
-/// What is said of the `name` if it stands in `directory`, which is not the one that counts.
+/// The hint to give if `name` exists in `directory`, which is not the directory that this process
+/// uses.
 fn found(directory: &Path, name: &OsStr) -> Option<String> {
     let path = directory.join(name);
     fs::symlink_metadata(&path).ok()?;
     let owner = fs::symlink_metadata(directory).ok()?.uid();
     let (path, directory) = (path.display(), directory.display());
     Some(match owner == process::user() || owner == 0 {
-        true => format!("{path} is exported: if that is the one, set UNDERPASS_DIR={directory}"),
+        true => format!("{path} exists: if that is the server, set UNDERPASS_DIR={directory}"),
         false => format!(
-            "user {owner} exports {path}: run as that user, or set $UNDERPASS_DIR on both sides to a directory of \
-             root's"
+            "user {owner} exports {path}: run as that user, or set $UNDERPASS_DIR on both sides to a directory \
+             of root's"
         ),
     })
 }
 
-/// Where other users and other environments put their names, as far as this user can see.
+/// The directories that other users and other environments use, as far as this user can see them.
 fn others(own: &Path) -> Vec<PathBuf> {
     let entries =
         |directory| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,7 +1,7 @@
-//! One call on its way over one binding after the other.
+//! One call that is made over one binding after another.
 
-use super::next::{Ends, Found, Waiting};
-use super::{Known, Resilient};
+use super::next_binding::{NextBindingWait, WaitEnds, WaitResult};
+use super::{KnownGeneration, Resilient};
 use crate::binding::import::Bound;
 use crate::call::abandon::{Frees, UnderWay};
 use crate::call::client::CallTerms;
@@ -11,30 +11,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::clock;
 
-/// Where a call is.
-pub(super) struct Course<'a> {
+/// The progress of a call.
+pub(super) struct RepeatedCall<'a> {
     own: &'a Arc<Resilient>,
     terms: &'a CallTerms,
-    /// Those of a further attempt.
+    /// The terms of a later attempt.
     later: Option<CallTerms>,
-    /// What the call goes over now.
+    /// The binding that the call uses now.
     pub(super) bound: Arc<Bound>,
-    /// The generation that its arguments are of.
+    /// The generation in which its arguments are valid.
     generation: u64,
     attempts: u32,
     deadline: Option<u64>,
-    /// Until when it waits for the next server, once it has had to.
+    /// Until when it waits for the next server. `None` until it has to wait.
     patience: Option<u64>,
-    /// What is known of all attempts so far together.
+    /// The combined outcome of all attempts so far.
     pub(super) earlier: Outcome,
 }
 
-impl<'a> Course<'a> {
-    /// A call begins, of a clone that knows `known`.
+impl<'a> RepeatedCall<'a> {
+    /// Begins a call of a clone that knows `known`.
     pub(super) fn begin(
         own: &'a Arc<Resilient>,
         terms: &'a CallTerms,
-        known: &Known,
+        known: &KnownGeneration,
     ) -> Result<Self, Box<CallError>> {
         own.check_fork()?;
         let deadline = terms.deadline()?;
@@ -59,14 +59,14 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// On what terms it is made now.
+    /// The terms of the current attempt.
     pub(super) fn terms(&self) -> &CallTerms {
         self.later.as_ref().unwrap_or(self.terms)
     }
 
-    /// Its attempt over this binding ended as `error`: what it waits for now; nothing if there is
-    /// to be no other attempt.
-    pub(super) fn next_after(&mut self, error: &CallError) -> Result<Option<Waiting>, CallError> {
+    /// The attempt over this binding ended with `error`. Returns the wait for the next binding, or
+    /// `None` if there is to be no other attempt.
+    pub(super) fn next_after(&mut self, error: &CallError) -> Result<Option<NextBindingWait>, CallError> {
         self.earlier = error.outcome();
         let policy = &self.own.policy;
         if self.attempts >= policy.attempts {
@@ -76,20 +76,20 @@ impl<'a> Course<'a> {
         let place = self.own.clone() as Arc<dyn Frees>;
         let inherited = Inherited::of_caller();
         let under_way = UnderWay::new(Some(place), self.terms.abandon.as_ref(), inherited.freed_by());
-        let ends = Ends { deadline: self.deadline, patience, under_way: under_way.map_err(|e| *e)? };
+        let ends = WaitEnds { deadline: self.deadline, patience, under_way: under_way.map_err(|e| *e)? };
         let pause = clock::deadline_ns(policy.pause_after(self.attempts));
-        Ok(Some(Waiting::new(self.own.clone(), self.bound.clone(), pause, ends)))
+        Ok(Some(NextBindingWait::new(self.own.clone(), self.bound.clone(), pause, ends)))
     }
 
-    /// Whether it goes on, with what was found.
-    pub(super) fn goes_on(&mut self, found: Option<Found>) -> Result<bool, CallError> {
+    /// Whether to make another attempt, after the wait has `found` this.
+    pub(super) fn goes_on(&mut self, found: Option<WaitResult>) -> Result<bool, CallError> {
         match found {
-            None | Some(Found::Nothing) => Ok(false),
-            Some(Found::Ended(error)) => Err(error(Outcome::NotStarted)),
-            Some(Found::Next { generation, why, .. }) if generation != self.generation => {
+            None | Some(WaitResult::Nothing) => Ok(false),
+            Some(WaitResult::Ended(error)) => Err(error(Outcome::NotStarted)),
+            Some(WaitResult::Next { generation, why, .. }) if generation != self.generation => {
                 Err(restarted(Outcome::NotStarted, &why))
             }
-            Some(Found::Next { bound, .. }) => {
+            Some(WaitResult::Next { bound, .. }) => {
                 self.bound = bound;
                 self.attempts += 1;
                 let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(clock::now_ns()));

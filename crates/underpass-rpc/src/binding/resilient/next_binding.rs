@@ -3,18 +3,22 @@
 //! Each wait has one end: the call's deadline or the end of its patience, whichever comes first. It
 //! ends earlier if the call is abandoned, its thread is cancelled, or the task is dropped.
 //!
-//! A waiter enters the list of the present binding and looks for the next one under one lock, and
-//! only then asks whether it is freed. The attempt puts the next binding there under the lock, and
-//! calls all waiters. `Abandon` says first that a call is freed, then copies the list under the same
-//! lock, and calls all waiters of the copy without it. So the waiter either sees the change, or is
-//! called.
+//! No wake-up is lost:
+//!
+//! 1. The waiter enters the list of the present binding and looks for the next binding under one
+//!    lock. Afterwards it checks whether it is freed.
+//! 2. The attempt stores the next binding under that lock, and wakes all waiters. So the waiter
+//!    sees the binding, or is in the list and is woken.
+//! 3. `Abandon` first marks the call as freed, then copies the list under the same lock, and then
+//!    wakes all waiters of the copy without the lock. If the waiter entered the list after the
+//!    copy, it checks after the mark, and sees it. Otherwise it is in the copy, and is woken.
 
 use super::Resilient;
 use crate::binding::import::Bound;
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::slot_queue::Who;
 use crate::call::task_wakeup::{TaskWakeup, wake_task};
-use crate::control::alarm::{self, Alarm};
+use crate::control::timer::{self, ClerkTimer};
 use crate::error::{CallError, Outcome};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -25,72 +29,73 @@ use underpass_threads::{Latch, Woken, wait_on};
 /// A caller that waits for the next binding.
 pub(super) struct Waiter {
     number: u64,
-    /// Until when, in ns; 0 if it only pauses before it does.
+    /// Until when it waits, in ns; 0 while it only pauses.
     pub(super) until: u64,
     pub(super) who: Who,
 }
 
-/// What ends a wait in any case.
-pub(super) struct Ends {
+/// The limits of a wait.
+pub(super) struct WaitEnds {
     pub(super) deadline: Option<u64>,
     pub(super) patience: u64,
     pub(super) under_way: Option<UnderWay>,
 }
 
-impl Ends {
+impl WaitEnds {
     fn first(&self) -> u64 {
         self.deadline.map_or(self.patience, |deadline| deadline.min(self.patience))
     }
 
     /// How the wait has ended, if it has.
-    fn reached(&self, now: u64) -> Option<Found> {
+    fn reached(&self, now: u64) -> Option<WaitResult> {
         if let Some(error) = self.under_way.as_ref().and_then(UnderWay::freed) {
-            return Some(Found::Ended(error));
+            return Some(WaitResult::Ended(error));
         }
         if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return Some(Found::Ended(CallError::Deadline));
+            return Some(WaitResult::Ended(CallError::Deadline));
         }
-        (self.patience <= now).then_some(Found::Nothing)
+        (self.patience <= now).then_some(WaitResult::Nothing)
     }
 }
 
-/// How a wait ended.
-pub(super) enum Found {
-    /// There is another binding, of this generation, and why that is none before it.
+/// The result of a wait.
+pub(super) enum WaitResult {
+    /// There is another binding, of this generation. `why` says why the state of the generation
+    /// before did not go on.
     Next { bound: Arc<Bound>, generation: u64, why: Arc<str> },
     /// There is none, or the caller's patience has ended.
     Nothing,
-    /// The caller is to wait no more.
+    /// The caller must stop waiting.
     Ended(fn(Outcome) -> CallError),
 }
 
-/// What a waiter has seen.
+/// The result of one look.
 enum Look {
-    Over(Found),
-    /// It is in the list, and is to look again at this time, in ns, if it is not called before.
+    Over(WaitResult),
+    /// It is in the list, and must look again at this time, in ns, unless it is woken before.
     Until(u64),
 }
 
-/// A wait for another binding than one that has failed.
-pub(super) struct Waiting {
+/// The wait for a binding that replaces one that has failed.
+pub(super) struct NextBindingWait {
     own: Arc<Resilient>,
     failed: Arc<Bound>,
     /// Until when it pauses first, in ns.
     pause: u64,
-    ends: Ends,
+    ends: WaitEnds,
     /// How many attempts had failed when it began to wait.
     failures: Option<u64>,
     /// Its number, while it is in the list.
     number: Option<u64>,
 }
 
-impl Waiting {
-    pub(super) fn new(own: Arc<Resilient>, failed: Arc<Bound>, pause: u64, ends: Ends) -> Self {
+impl NextBindingWait {
+    pub(super) fn new(own: Arc<Resilient>, failed: Arc<Bound>, pause: u64, ends: WaitEnds) -> Self {
         Self { own, failed, pause, ends, failures: None, number: None }
     }
 
-    /// Waits, as a thread.
-    pub(super) fn wait(mut self) -> Found {
+    /// Waits as a thread.
+    pub(super) fn wait(mut self) -> WaitResult {
         loop {
             let latch = Arc::new(Latch::default());
             let until = match self.look(Who::Thread(latch.clone())) {
@@ -98,21 +103,21 @@ impl Waiting {
                 Look::Until(until) => until,
             };
             if wait_on(&*latch, None, Some(until)) == Woken::Cancelled {
-                return Found::Ended(CallError::Cancelled);
+                return WaitResult::Ended(CallError::Cancelled);
             }
         }
     }
 
-    /// Waits, as a task. To drop it ends the wait.
-    pub(super) async fn wait_as_task(mut self) -> Found {
-        let mut alarm = Ringing(None);
+    /// Waits as a task. Dropping the future ends the wait.
+    pub(super) async fn wait_as_task(mut self) -> WaitResult {
+        let mut timer = OwnedTimer(None);
         poll_fn(move |cx| {
             let wakeup = TaskWakeup::new(cx.waker().clone());
             match self.look(Who::Task(Arc::new(wakeup))) {
                 Look::Over(found) => Poll::Ready(found),
                 Look::Until(until) => {
                     let waker = cx.waker().clone();
-                    alarm.set(alarm::set(until, || wake_task(waker)));
+                    timer.set(timer::set(until, || wake_task(waker)));
                     Poll::Pending
                 }
             }
@@ -126,8 +131,8 @@ impl Waiting {
         let pauses = now < self.pause;
         let until = if pauses { 0 } else { end };
         let (number, failed, failures) = (self.number, &self.failed, &mut self.failures);
-        // What is not kept is dropped without the lock: a waker may be an executor's last hold on a
-        // task.
+        // Everything that is not kept is dropped without the lock: a waker may be an executor's
+        // last reference to a task.
         let mut who = Some(who);
         let (gone, begins, found) = self.own.with(|present| {
             let gone = number.and_then(|number| present.leave(number));
@@ -135,11 +140,11 @@ impl Waiting {
                 let failures = *failures.get_or_insert(present.failures);
                 if !Arc::ptr_eq(&present.bound, failed) {
                     let (bound, generation) = (present.bound.clone(), present.generation);
-                    let next = Found::Next { bound, generation, why: present.why.clone() };
+                    let next = WaitResult::Next { bound, generation, why: present.why.clone() };
                     return (gone, false, Err(next));
                 }
                 if present.failures != failures {
-                    return (gone, false, Err(Found::Nothing));
+                    return (gone, false, Err(WaitResult::Nothing));
                 }
             }
             present.waited += 1;
@@ -156,8 +161,11 @@ impl Waiting {
             self.own.begin_attempt();
         }
         match found {
-            // An attempt fails also because the last end has come: that is told as what it is.
-            Err(Found::Nothing) => Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(Found::Nothing)),
+            // An attempt also fails because the last waiter's time is over. Then report that
+            // instead.
+            Err(WaitResult::Nothing) => {
+                Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(WaitResult::Nothing))
+            }
             Err(found) => Look::Over(found),
             Ok(_) => match self.ends.reached(now) {
                 Some(found) => Look::Over(found),
@@ -168,7 +176,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for NextBindingWait {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let (gone, unwanted) = self.own.with(|present| {
@@ -177,7 +185,7 @@ impl Drop for Waiting {
             (gone, present.restoring.clone().filter(|_| !wanted))
         });
         drop(gone);
-        // Nobody waits any more for what the hook restores.
+        // No caller waits any more for what the hook restores.
         unwanted.iter().for_each(crate::call::abandon::Abandon::abandon);
     }
 }
@@ -188,7 +196,7 @@ impl super::Present {
         Some(self.waiters.swap_remove(place))
     }
 
-    /// Until when somebody waits for the next binding, in ns; 0 if nobody does.
+    /// Until when a caller waits for the next binding, in ns; 0 if none does.
     pub(super) fn wanted_until(&self) -> u64 {
         self.waiters.iter().map(|waiter| waiter.until).max().unwrap_or(0)
     }
@@ -196,27 +204,27 @@ impl super::Present {
 
 impl Frees for Resilient {
     fn free(&self, _: Option<u16>) -> Vec<Freed> {
-        // They stay in the list until they have looked.
+        // The waiters stay in the list until they have looked.
         let who = |waiter: &Waiter| Freed::Waiter(waiter.who.clone());
         self.with(|present| present.waiters.iter().map(who).collect())
     }
 }
 
-/// An alarm that rings no more once this is dropped.
-struct Ringing(Option<Alarm>);
+/// A timer that is cancelled when this is dropped.
+struct OwnedTimer(Option<ClerkTimer>);
 
-impl Ringing {
-    fn set(&mut self, alarm: Alarm) {
-        if let Some(earlier) = self.0.replace(alarm) {
+impl OwnedTimer {
+    fn set(&mut self, timer: ClerkTimer) {
+        if let Some(earlier) = self.0.replace(timer) {
             earlier.cancel();
         }
     }
 }
 
-impl Drop for Ringing {
+impl Drop for OwnedTimer {
     fn drop(&mut self) {
-        if let Some(alarm) = self.0.take() {
-            alarm.cancel();
+        if let Some(timer) = self.0.take() {
+            timer.cancel();
         }
     }
 }

@@ -1,12 +1,13 @@
-//! A peer's process, watched beside the sockets of its binding once something has come that could
-//! hide from them that it has died. See decision 0044.
+//! Detects the death of a peer whose sockets stay open, by watching its process. See decision 0044.
 //!
-//! The kernel closes a socket when nobody has it any more, and files under way count as had: a peer
-//! that passes its own end as a file, or hides it in the queue of a socket that it passes, leaves
-//! it open when it dies, for as long as who got it keeps it. So before such a file is let in, the
-//! clerk begins to watch the process. When that has ended, all that it did is done, and what it
-//! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as
-//! the kernel would have: what is in the queues comes first.
+//! The kernel closes a socket when no process has it any more, and a file that is under way counts
+//! as held. If a peer passes its own end as a file, or hides it in the queue of a socket that it
+//! passes, the receiver keeps the socket open when the peer dies. So before such a file is let in,
+//! the clerk begins to watch the peer's process.
+//!
+//! When the process has ended, everything that it did is done, and everything that it sent lies in
+//! the sockets' queues. Then this side hangs up. That ends the sockets as the kernel would have:
+//! the contents of the queues come first.
 
 use crate::control::clerk::clerk;
 use crate::control::control_socket::ControlSocket;
@@ -16,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::Other;
 use underpass_threads::critical;
 
-/// That of one binding.
+/// The watch of one binding.
 #[derive(Debug)]
-pub(crate) struct Deathwatch {
-    /// The binding's, of which the kernel knows who is at its other end.
+pub(crate) struct PeerDeathWatch {
+    /// The binding's socket. The kernel knows the process at its other end.
     control: Weak<ControlSocket>,
     stage: Mutex<Stage>,
     own: Weak<Self>,
@@ -27,36 +28,37 @@ pub(crate) struct Deathwatch {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Nothing has come that could hide a death.
+    /// No file has come that could hide a death.
     Idle,
-    /// The clerk watches, under this key.
-    Watched(u64),
-    /// There is no such process, or none that this kernel names.
+    /// The clerk watches the process, under this key.
+    WatchEntry(u64),
+    /// There is no such process, or this kernel can't name it.
     Unknown,
     /// The binding has ended.
     Over,
 }
 
-impl Deathwatch {
-    /// That of the binding whose socket `control` is.
+impl PeerDeathWatch {
+    /// The watch of the binding whose socket is `control`.
     pub(crate) fn new(control: Weak<ControlSocket>) -> Arc<Self> {
         Arc::new_cyclic(|own| Self { control, stage: Mutex::new(Stage::Idle), own: own.clone() })
     }
 
-    /// Whoever holds it keeps its processor, since the clerk waits for it.
+    /// The holder must be critical, so that it keeps its processor, because the clerk waits for
+    /// this lock.
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has come that could hide the peer's death; `false` if it must not be let in, since
-    /// that would not be heard of for want of files or memory.
+    /// A file has come that could hide the peer's death. Returns `false` if the file must not be
+    /// let in: for want of files or memory the death would go unnoticed.
     pub(crate) fn begin(&self) -> bool {
         let _held = critical();
         let mut stage = self.stage();
         let (Stage::Idle, Some(control)) = (*stage, self.control.upgrade()) else { return true };
         match control.peer_process() {
             Ok(Other::Process(process)) => match self.watch(process) {
-                Ok(key) => *stage = Stage::Watched(key),
+                Ok(key) => *stage = Stage::WatchEntry(key),
                 Err(_) => return false,
             },
             Ok(Other::Ended) => {
@@ -70,7 +72,7 @@ impl Deathwatch {
     }
 
     fn watch(&self, process: OwnedFd) -> io::Result<u64> {
-        clerk()?.mourn(process, self.own.clone())
+        clerk()?.watch_process(process, self.own.clone())
     }
 
     /// The process has ended.
@@ -87,7 +89,7 @@ impl Deathwatch {
         let held = critical();
         let before = std::mem::replace(&mut *self.stage(), Stage::Over);
         drop(held);
-        if let (Stage::Watched(key), Ok(clerk)) = (before, clerk()) {
+        if let (Stage::WatchEntry(key), Ok(clerk)) = (before, clerk()) {
             clerk.unwatch(key);
         }
     }
@@ -96,18 +98,18 @@ impl Deathwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::connection::{Connection, Link};
+    use crate::control::connection::{BindingLink, Connection};
     use underpass_os::Socket;
 
     fn pair() -> (Arc<ControlSocket>, Socket) {
         let (ours, theirs) = Socket::pair().unwrap();
-        (ControlSocket::new(Link::new(Connection::new(ours)), None), Socket::adopt(theirs).unwrap())
+        (ControlSocket::new(BindingLink::new(Connection::new(ours)), None), Socket::adopt(theirs).unwrap())
     }
 
     #[test]
-    fn who_made_both_ends_is_not_watched() {
+    fn a_process_that_made_both_ends_is_not_watched() {
         let (ours, _theirs) = pair();
-        let watch = Deathwatch::new(Arc::downgrade(&ours));
+        let watch = PeerDeathWatch::new(Arc::downgrade(&ours));
         assert!(watch.begin() && watch.begin());
         assert!(matches!(*watch.stage(), Stage::Unknown), "its own process would never end");
     }
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn a_death_ends_the_connection_for_both_sides() {
         let (ours, theirs) = pair();
-        let watch = Deathwatch::new(Arc::downgrade(&ours));
+        let watch = PeerDeathWatch::new(Arc::downgrade(&ours));
         watch.ended();
         assert!(theirs.send(b"more", &[]).is_err());
         assert!(theirs.receive(&mut [0; 8]).is_ok_and(|received| received.len == 0));

@@ -1,25 +1,25 @@
-//! Bytes of a budget that several share.
+//! A budget of bytes that several holders share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many bytes of a budget, until dropped. Who changes how many is one at a time.
+/// A share of a budget, until dropped. Only one thread at a time may change its size.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct BudgetShare {
     of: Arc<AtomicU64>,
     bytes: AtomicU64,
     most: u64,
 }
 
 // Relaxed throughout: counts.
-impl Room {
-    /// `bytes` of a budget of `most`, if so many are left.
+impl BudgetShare {
+    /// Takes `bytes` of a budget of `most`, if that many are left.
     pub(crate) fn take(of: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Self> {
         let room = Self { of: of.clone(), bytes: AtomicU64::new(0), most };
         room.set(bytes).then_some(room)
     }
 
-    /// Takes more, or gives some back; `false` if there is no room for more: then it is as before.
+    /// Takes more, or gives some back. Returns `false`, and changes nothing, if too few are left.
     pub(crate) fn set(&self, bytes: u64) -> bool {
         let before = self.bytes.load(Ordering::Relaxed);
         let more = |taken: u64| taken.checked_add(bytes - before).filter(|&taken| taken <= self.most);
@@ -33,7 +33,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -44,9 +44,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_is_there_for_others() {
+    fn bytes_that_are_given_back_are_free_for_others() {
         let budget = Arc::default();
-        let take = |bytes| Room::take(&budget, bytes, 100);
+        let take = |bytes| BudgetShare::take(&budget, bytes, 100);
         let (one, other) = (take(60).unwrap(), take(40).unwrap());
         assert!(take(1).is_none() && !one.set(61) && take(u64::MAX).is_none());
         assert!(one.set(10) && other.set(90) && !one.set(11) && one.set(10));

@@ -1,14 +1,14 @@
-//! Waiting for a change in this process's surroundings: another domain has taken a name over, or a
-//! signal has come.
+//! Waiting for an event that may end a server: another domain has taken over its names, or a signal
+//! has come.
 //!
-//! The clerk hears of it and wakes the waiters. Each waiter then looks whether its own change has
-//! come.
+//! The clerk learns of the event and wakes all waiters. Each waiter then checks whether its own
+//! event has happened.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 use underpass_sync::{Condvar, Mutex, MutexGuard};
 
-/// How many hints have come.
+/// How many hints the clerk has given.
 static HINTS: Mutex<u64> = Mutex::new(0);
 static CAME: Condvar = Condvar::new();
 
@@ -16,16 +16,16 @@ fn hints() -> MutexGuard<'static, u64> {
     HINTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something may have changed: has every waiter look.
-pub(crate) fn hint() {
+/// Something may have changed: wakes every waiter, so that it checks.
+pub(crate) fn notify() {
     *hints() += 1;
     CAME.notify_all();
 }
 
-/// Waits until `change` finds something, and gives that. It looks after each hint, and after each
-/// `glance` without one.
+/// Waits until `change` returns a value, and returns that value. Calls `change` once for each hint,
+/// and after each `glance` without a hint.
 ///
-/// A hint that comes during a look is counted, so the next wait ends at once.
+/// A hint that comes while `change` runs is counted, so the next wait ends at once.
 pub(crate) fn wait_for<T>(glance: Duration, mut change: impl FnMut() -> Option<T>) -> T {
     loop {
         let seen = *hints();
@@ -44,7 +44,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn waiters_of_both_kinds_look_after_each_hint() {
+    fn kernel_and_user_threads_check_after_each_hint() {
         const NEVER: Duration = Duration::from_secs(3600);
         let came = Arc::new(AtomicBool::new(false));
         let wait = || {
@@ -52,9 +52,9 @@ mod tests {
             move || wait_for(NEVER, || came.load(Ordering::SeqCst).then_some(7))
         };
         let (kernel, user) = (std::thread::spawn(wait()), underpass_threads::spawn(wait()));
-        hint();
+        notify();
         came.store(true, Ordering::SeqCst);
-        hint();
+        notify();
         assert_eq!((kernel.join().unwrap(), user.join().unwrap()), (7, 7));
     }
 }

@@ -1,8 +1,8 @@
-//! The attempt to have the next binding, which one kernel thread makes for all who wait for it.
+//! The attempt to make the next binding. One kernel thread makes it for all waiting callers.
 //!
-//! It lasts until there is a binding, until none can be had (another interface is exported, say),
-//! or until the last of those who wait has left. So no caller's deadline, abandonment or
-//! cancellation ends what others wait for, and a failure is everybody's.
+//! It lasts until there is a binding, until none can be made (for example because another interface
+//! is exported), or until the last waiting caller has left. So no caller's deadline, abandonment or
+//! cancellation ends what others wait for, and a failure applies to all waiters.
 
 use super::{Resilient, Restore};
 use crate::binding::import::{Bound, bind_until, may_pass};
@@ -13,18 +13,18 @@ use std::time::Duration;
 use underpass_os::clock;
 use underpass_threads::panic_message;
 
-/// What came of an attempt.
+/// The result of an attempt.
 enum Made {
-    /// A binding, to which the state has gone on, or why it has not.
+    /// A binding. The state has gone on, or the text says why it has not.
     Bound(Arc<Bound>, Result<(), String>),
     /// None yet.
     NotYet,
-    /// None can be had.
+    /// No attempt can succeed.
     Never,
 }
 
 impl Resilient {
-    /// Has a kernel thread make an attempt. The caller has noted that it does.
+    /// Makes a kernel thread attempt it. The caller has set `importing`.
     pub(super) fn begin_attempt(self: &Arc<Self>) {
         let own = self.clone();
         let thread = std::thread::Builder::new().name("underpass-import".to_owned());
@@ -39,7 +39,7 @@ impl Resilient {
             if self.conclude(made.unwrap_or(Made::Never)) {
                 return;
             }
-            // A server that ends each binding at once is not asked all the time.
+            // Pause, so that a server that ends each binding at once is not asked all the time.
             let left = self.wanted_until().saturating_sub(clock::now_ns());
             std::thread::sleep(self.policy.pause_after(tries).min(Duration::from_nanos(left)));
         }
@@ -56,7 +56,7 @@ impl Resilient {
             Err(e) if may_pass(&e) => return Made::NotYet,
             Err(_) => return Made::Never,
         };
-        // For the hook's calls.
+        // The hook's calls need it.
         bound.end.set_quarantine(self.with(|present| present.quarantine));
         if self.descriptor.stateless || bound.continues(&self.bound()) {
             return Made::Bound(bound, Ok(()));
@@ -67,10 +67,12 @@ impl Resilient {
         }
     }
 
-    /// Has the hook restore the client's state over `bound`, for as long as anybody waits for it.
+    /// Makes the hook restore the client's state over `bound`. Frees the hook when no caller waits
+    /// any more.
     fn restored(&self, restore: &Restore, bound: Arc<Bound>) -> Made {
         let abandon = Abandon::new();
-        // Under the lock by which who waits leaves: the last either is seen here, or sees this.
+        // Waiters leave under the same lock. So either this sees that the last one has left, or the
+        // last one sees `restoring`.
         let wanted = self.with(|present| {
             present.restoring = Some(abandon.clone());
             present.wanted_until() > 0
@@ -83,13 +85,14 @@ impl Resilient {
         drop(done);
         match ran.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)))) {
             Ok(()) => Made::Bound(bound, Ok(())),
-            // It could not, because the server has ended or drains: over another binding it may.
+            // The hook failed because the server has ended or drains: over another binding it may
+            // succeed.
             Err(_) if bound.end.turns_away() || abandon.is_abandoned() => Made::NotYet,
             Err(why) => Made::Bound(bound, Err(format!("the hook that restores it failed: {why}"))),
         }
     }
 
-    /// Tells all who wait what came of it; `false` if they wait on.
+    /// Wakes all waiters with the result. Returns `false` if they wait on.
     fn conclude(&self, made: Made) -> bool {
         let now = clock::now_ns();
         let past = self.bound().end.counters_of_all();
@@ -106,7 +109,7 @@ impl Resilient {
                         present.why = why.into();
                     }
                     present.past = present.past.plus(&past);
-                    // It may have been set since the attempt began.
+                    // The limit may have been set since the attempt began.
                     bound.end.set_quarantine(present.quarantine);
                     Some(std::mem::replace(&mut present.bound, bound))
                 }

@@ -1,4 +1,4 @@
-//! What this domain exports, for importers in this very domain: their calls are direct.
+//! The exports of this domain, for importers in the same domain: their calls are direct.
 
 use crate::control::clerk::Offer;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
-//! The porter asks a server's `authorize` about visitors, so that the clerk need not wait for what
-//! the server's author has written.
+//! Calls a server's `authorize` for importing clients, so that the clerk does not wait for the code
+//! of the server's author.
 //!
-//! Each user has a queue of its own, and one question at a time is asked for a user. So slow
-//! answers about one user keep one kernel thread busy, and delay no other user while there are
-//! other kernel threads. If there are more users than kernel threads, they take turns.
+//! Each user has a queue of its own, and at most one question about a user is asked at a time. So
+//! slow answers about one user occupy one kernel thread, and delay no other user while other kernel
+//! threads are free. If there are more users than kernel threads, the users take turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -11,19 +11,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass_threads::critical;
 
-/// Kernel threads that ask, at the most.
+/// The most kernel threads that ask.
 const MOST_THREADS: usize = 16;
-/// Questions about one user's clients that can wait, at the most.
+/// The most questions about one user's clients that can wait.
 const MOST_QUESTIONS: usize = 64;
-/// How long a kernel thread beside the first stays without a question.
+/// How long a kernel thread, except the first, stays without a question.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Asks about one visitor, and says whether it gets a binding.
+/// Asks about one client, and then makes the binding or refuses it.
 pub(super) type Question = Box<dyn FnOnce() + Send>;
 
-/// The queues and the kernel threads that work on them. Clones are the same porter.
+/// The queues, and the kernel threads that work on them. Clones share both.
 #[derive(Clone, Default)]
-pub(crate) struct Porter(Arc<Shared>);
+pub(crate) struct Authorizer(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -34,31 +34,31 @@ struct Shared {
 
 #[derive(Default)]
 struct Queues {
-    /// Of each user about whom something is to be asked, or is being asked, what waits.
+    /// The waiting questions of each user about whom a question waits or is being asked.
     waiting: HashMap<u32, VecDeque<Question>>,
-    /// Users about whom something is to be asked and nothing is being asked, in turn.
+    /// The users about whom a question waits and none is being asked, in the order of their turns.
     turns: VecDeque<u32>,
     threads: usize,
-    /// How many of them wait for a turn.
+    /// How many of the threads wait for a turn.
     idle: usize,
 }
 
-impl Porter {
-    /// Starts the first kernel thread, if it isn't there.
+impl Authorizer {
+    /// Starts the first kernel thread, if it doesn't run yet.
     pub(crate) fn start(&self) -> io::Result<()> {
         let _held = critical();
         let mut queues = self.queues();
         if queues.threads > 0 { Ok(()) } else { self.start_one(&mut queues) }
     }
 
-    /// Has `question` asked about a client of `user`; `false` if too many wait already.
+    /// Queues a question about a client of `user`. Returns `false` if too many wait already.
     pub(super) fn ask(&self, user: u32, question: Question) -> bool {
         let mut queues = self.queues();
         let Queues { waiting, turns, .. } = &mut *queues;
         match waiting.get_mut(&user) {
             Some(waiting) if waiting.len() >= MOST_QUESTIONS => return false,
             Some(waiting) => {
-                // Its turn comes after the questions before.
+                // The user's earlier questions come first.
                 waiting.push_back(question);
                 return true;
             }
@@ -68,7 +68,7 @@ impl Porter {
             }
         }
         if queues.turns.len() > queues.idle && queues.threads < MOST_THREADS {
-            // Without one more, the user waits for those that there are.
+            // If no thread can be started, the user waits for the existing ones.
             let started = self.start_one(&mut queues);
             if started.is_err() && queues.threads == 0 {
                 queues.turns.pop_back();
@@ -87,12 +87,12 @@ impl Porter {
 
     fn start_one(&self, queues: &mut Queues) -> io::Result<()> {
         let own = self.clone();
-        std::thread::Builder::new().name("underpass-porter".to_owned()).spawn(move || own.work())?;
+        std::thread::Builder::new().name("underpass-auth".to_owned()).spawn(move || own.work())?;
         queues.threads += 1;
         Ok(())
     }
 
-    /// What one of the kernel threads does. Questions don't panic.
+    /// The loop of each kernel thread. Questions don't panic.
     fn work(&self) {
         while let Some((user, question)) = self.next() {
             question();
@@ -105,7 +105,7 @@ impl Porter {
         }
     }
 
-    /// The next question, and about whose client; nothing if this kernel thread is to end.
+    /// The next question, and the user that it is about. `None` if this kernel thread must end.
     fn next(&self) -> Option<(u32, Question)> {
         let mut queues = self.queues();
         loop {
@@ -131,14 +131,15 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// A question about a client of `user` that says when it is asked, and lasts until it is told.
-    fn slow(porter: &Porter, user: u32, tell: &Sender<u32>) -> Option<Sender<()>> {
+    /// A question about a client of `user`. It sends `user` when it is asked, and lasts until it is
+    /// released.
+    fn slow(authorizer: &Authorizer, user: u32, tell: &Sender<u32>) -> Option<Sender<()>> {
         let ((release, released), tell) = (channel::<()>(), tell.clone());
         let question = move || {
             tell.send(user).unwrap();
             let _ = released.recv();
         };
-        porter.ask(user, Box::new(question)).then_some(release)
+        authorizer.ask(user, Box::new(question)).then_some(release)
     }
 
     fn next(told: &Receiver<u32>) -> u32 {
@@ -147,11 +148,11 @@ mod tests {
 
     #[test]
     fn a_slow_answer_about_one_user_delays_no_other() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
-        let slow_one = slow(&porter, 1, &tell).unwrap();
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
+        let slow_one = slow(&authorizer, 1, &tell).unwrap();
         assert_eq!(next(&told), 1);
-        let second = slow(&porter, 1, &tell).unwrap();
-        let other = slow(&porter, 2, &tell).unwrap();
+        let second = slow(&authorizer, 1, &tell).unwrap();
+        let other = slow(&authorizer, 2, &tell).unwrap();
         assert_eq!(next(&told), 2, "while the first is being asked");
         drop(other);
         assert!(told.try_recv().is_err(), "one question at a time for each user");
@@ -161,37 +162,36 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_a_share_of_what_can_wait() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
-        let asked = slow(&porter, 1, &tell).unwrap();
+    fn a_user_has_a_bounded_number_of_waiting_questions() {
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
+        let asked = slow(&authorizer, 1, &tell).unwrap();
         assert_eq!(next(&told), 1);
-        let waiting: Vec<_> = (0..MOST_QUESTIONS).map(|_| slow(&porter, 1, &tell).unwrap()).collect();
-        assert!(slow(&porter, 1, &tell).is_none(), "too many");
-        let other = slow(&porter, 2, &tell).unwrap();
+        let waiting: Vec<_> = (0..MOST_QUESTIONS).map(|_| slow(&authorizer, 1, &tell).unwrap()).collect();
+        assert!(slow(&authorizer, 1, &tell).is_none(), "too many");
+        let other = slow(&authorizer, 2, &tell).unwrap();
         assert_eq!(next(&told), 2);
         drop((other, asked, waiting));
         assert!((0..MOST_QUESTIONS).all(|_| next(&told) == 1), "all are asked in the end");
         drop(tell);
         assert!(told.recv().is_err());
         // Users without questions are forgotten.
-        while !porter.queues().waiting.is_empty() {
+        while !authorizer.queues().waiting.is_empty() {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn users_take_turns_where_kernel_threads_are_too_few() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
         let many = MOST_THREADS as u32;
-        let mut slow_ones: Vec<_> = (0..many).map(|user| slow(&porter, user, &tell).unwrap()).collect();
+        let mut slow_ones: Vec<_> = (0..many).map(|user| slow(&authorizer, user, &tell).unwrap()).collect();
         let mut begun: Vec<_> = (0..many).map(|_| next(&told)).collect();
         begun.sort_unstable();
         assert_eq!(begun, (0..many).collect::<Vec<_>>());
-        // The first user asks again before another comes, and that other is asked about at its
-        // turn.
-        let again = slow(&porter, 0, &tell).unwrap();
-        let late = slow(&porter, many, &tell).unwrap();
-        assert!(told.try_recv().is_err() && porter.queues().threads == MOST_THREADS);
+        // The first user asks again before another user comes. The other user gets its turn first.
+        let again = slow(&authorizer, 0, &tell).unwrap();
+        let late = slow(&authorizer, many, &tell).unwrap();
+        assert!(told.try_recv().is_err() && authorizer.queues().threads == MOST_THREADS);
         drop(slow_ones.remove(0));
         assert_eq!(next(&told), many, "it has waited for its turn, and the first user has just had one");
         drop(late);

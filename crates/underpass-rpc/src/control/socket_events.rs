@@ -1,29 +1,28 @@
-//! What came over a binding's socket, for the end of the channel that it concerns.
+//! The events that a binding's socket brought, for the channel's end that they concern.
 
 use crate::payload::passed_file::PassedFiles;
 
-/// What a server gives to a client that wants to pass its binding on, as it has come to that
-/// client.
+/// The ticket that a client has asked for, as it has come to the client.
 pub(crate) type Ticket = Result<PassedFiles, NoTicket>;
 
-/// Why it gives none.
+/// Why the server gives no ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTicket {
-    /// The binding is not to be passed on.
+    /// The binding must not be passed on.
     NotAllowed,
-    /// There was no room, or no file left, there or here.
+    /// The server's user may have no more, or there is no file left, there or here.
     NoRoom,
 }
 
-/// The end of a channel, which hears what comes over the binding's socket.
-pub(crate) trait Hears: Send + Sync {
-    /// Something came.
-    fn news(&self, news: News);
+/// The end of a channel. It is told what comes over the binding's socket.
+pub(crate) trait HandleEvents: Send + Sync {
+    /// Events came.
+    fn handle(&self, events: SocketEvents);
 }
 
-/// What a turn of reading has brought.
+/// The events that one turn of reading has brought.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct SocketEvents {
     /// The peer rang.
     pub(crate) bell: bool,
     /// The slots, as bits, for which out-of-band messages came.
@@ -36,22 +35,22 @@ pub(crate) struct News {
     pub(crate) revoked: bool,
     /// The peer is gone.
     pub(crate) gone: bool,
-    /// It only seems so: nothing can be heard of it any more.
+    /// With `gone`: the peer may be alive, but nothing can be received from it any more.
     pub(crate) unsure: bool,
     /// The peer sent what no honest peer sends.
     pub(crate) nonsense: bool,
-    /// The peer asks for so many more channels.
+    /// How many more channels the peer asks for.
     pub(crate) asked: usize,
-    /// The peer wants to pass the binding on, so many times.
+    /// How many tickets the peer asks for.
     pub(crate) shares: usize,
-    /// The peer's answers to that.
+    /// The peer's answers to our requests for tickets.
     pub(crate) tickets: Vec<Ticket>,
-    /// The peer has opened the channel of this number, of which these are the files. Or it could
-    /// not, or they didn't come through: then there are none.
+    /// The peer has opened the channel of this number, and these are the files. There are no files
+    /// if the peer could not open it, or if they got lost.
     pub(crate) opened: Option<(u8, PassedFiles)>,
 }
 
-impl News {
+impl SocketEvents {
     /// Whether nothing came.
     pub(crate) fn is_none(&self) -> bool {
         let told = self.closing | self.revoked | self.gone | self.nonsense;
