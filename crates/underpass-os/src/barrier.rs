@@ -1,18 +1,19 @@
-//! A barrier that one side pays for: the sleeper's, on every running processor of both domains.
+//! An asymmetric barrier: the sleeper pays for it, on every running processor of both domains.
 //!
-//! A post is frequent and a sleep is rare, so the poster's fence is moved to the sleeper
-//! (`membarrier`, `GLOBAL_EXPEDITED`). The proof stands in `underpass-channel/src/README.md`.
+//! A post is frequent and a sleep is rare, so the sleeper issues the fence that the poster would
+//! otherwise need (`membarrier`, `GLOBAL_EXPEDITED`). The proof stands in
+//! `underpass-channel/src/README.md`.
 
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
 static READY: OnceLock<bool> = OnceLock::new();
-/// As `READY`, in one load, once it is known.
+/// The value of `READY` once it is known, so that one load is enough.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// Registers this domain for barriers from others; `false` if this kernel or sandbox has none, in
-/// which case posters must fence for themselves.
+/// Registers this domain for barriers that other domains issue. Returns `false` if this kernel or
+/// sandbox has no such barrier; posters must then fence for themselves.
 pub fn register() -> bool {
     *READY.get_or_init(|| {
         let has = membarrier_query();
@@ -27,15 +28,16 @@ pub fn register() -> bool {
     })
 }
 
-/// The other half of [`heavy`], for what is done often: of two who write, have a barrier and read
-/// what the other wrote, one with `light` and one with `heavy`, at least one sees the other's
-/// write.
+/// The frequent half of the pair with [`heavy`]. Suppose that two threads each write, issue a
+/// barrier, and read what the other wrote. If one uses `light` and the other `heavy`, at least one
+/// of them sees the other's write.
 ///
-/// Nothing but an order to the compiler where this domain is registered, a fence of this processor
-/// elsewhere.
+/// Where this domain is registered, this only orders the compiler. Elsewhere it is a fence of this
+/// processor.
 #[inline]
 pub fn light() {
-    // Relaxed: it says what the kernel can do. Until it is known, this fences more than it has to.
+    // Relaxed: the flag says what the kernel can do. Until it is known, this fences more than
+    // needed.
     if ASYMMETRIC.load(Ordering::Relaxed) {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -51,12 +53,11 @@ fn without_help() {
 
 /// A full barrier on this processor and on every one that runs a registered domain.
 ///
-/// Where [`register`] was refused this is a fence of this processor alone, and the posters fence
-/// too.
+/// Where [`register`] was refused, this is a fence of this processor alone. The posters fence too.
 pub fn heavy() {
     fence(Ordering::SeqCst);
     if register() {
-        // It worked when registering; it has no failure that comes later.
+        // The call cannot fail once the registration has succeeded.
         let _ = membarrier(MembarrierCommand::GlobalExpedited);
     }
 }

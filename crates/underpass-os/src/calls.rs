@@ -1,9 +1,9 @@
-//! System calls by name, for those who say which of them a process may make.
+//! System calls by name, for filters that list which calls a process may make.
 
 macro_rules! calls {
     ($($(#[$when:meta])? $name:ident => $number:ident)*) => {
-        /// The number of the system call `name` on this processor; nothing if it has no such call,
-        /// or this table doesn't know it.
+        /// The number of the system call `name` on this processor. `None` if the processor has no
+        /// such call, or if this table does not know it.
         ///
         /// # Examples
         /// ```
@@ -28,10 +28,10 @@ macro_rules! calls {
     };
 }
 
-/// Those of `libc`, and what it lacks.
+/// The numbers of `libc`, and those that it lacks.
 pub(crate) mod numbers {
     pub use libc::*;
-    /// Linux 6.5, the same on all processors.
+    /// These are from Linux 6.5 and have the same number on all processors.
     #[allow(non_upper_case_globals, reason = "as `libc` names them")]
     pub const SYS_cachestat: c_long = 451;
 }

@@ -4,8 +4,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes, but for those in
-/// time namespaces: see [`ahead_ns`].
+/// Nanoseconds of `CLOCK_MONOTONIC`, since boot. Processes can compare them, unless they are in
+/// different time namespaces: see [`ahead_ns`].
 ///
 /// # Examples
 /// ```
@@ -18,8 +18,8 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// By how much [`now_ns`] is ahead of the system's, in ns: not 0 in a time namespace that shifts
-/// it. Read once, and 0 where `/proc` doesn't say.
+/// How far [`now_ns`] is ahead of the system's clock, in ns. It is not 0 in a time namespace that
+/// shifts the clock. It is read once, and is 0 where `/proc` does not say.
 ///
 /// # Examples
 /// ```
@@ -29,14 +29,15 @@ pub fn now_ns() -> u64 {
 pub fn ahead_ns() -> i64 {
     static AHEAD: OnceLock<i64> = OnceLock::new();
     *AHEAD.get_or_init(|| {
-        // The file tells of the namespace of children, which is another after `unshare`.
+        // The file describes the namespace of this process's children, which differs from its own
+        // after `unshare`.
         let of = |namespace| std::fs::read_link(format!("/proc/self/ns/{namespace}")).ok();
         let told = std::fs::read_to_string("/proc/self/timens_offsets").ok();
         told.filter(|_| of("time") == of("time_for_children")).and_then(|told| parse(&told)).unwrap_or(0)
     })
 }
 
-/// Each line has a clock, seconds and nanoseconds, of which the former alone may be negative.
+/// Each line holds a clock, seconds and nanoseconds. Only the seconds may be negative.
 fn parse(offsets: &str) -> Option<i64> {
     let line = offsets.lines().find_map(|line| line.strip_prefix("monotonic "))?;
     let mut words = line.split_ascii_whitespace();
@@ -44,8 +45,8 @@ fn parse(offsets: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
-/// As [`now_ns`], but of the last tick of the kernel's clock, some milliseconds ago at the most: a
-/// few ns to read.
+/// As [`now_ns`], at the last tick of the kernel's clock, so a few milliseconds old at most.
+/// Reading it costs a few ns.
 ///
 /// # Examples
 /// ```
@@ -58,8 +59,8 @@ pub fn tick_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Nanoseconds of processor time that all threads of this process have used, in and out of the
-/// kernel.
+/// Nanoseconds of processor time that all threads of this process have used, in user mode and in
+/// the kernel.
 ///
 /// # Examples
 /// ```
@@ -71,12 +72,13 @@ pub fn cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// A point of [`now_ns`] as the kernel takes it.
+/// A point in time of [`now_ns`], in the form that the kernel takes.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// The point of [`now_ns`] that lies `after` from now, or `u64::MAX` if that is beyond the clock.
+/// The point of [`now_ns`] that lies `after` from now, or `u64::MAX` if the clock does not reach
+/// that far.
 pub fn deadline_ns(after: Duration) -> u64 {
     u64::try_from(after.as_nanos()).ok().and_then(|ns| now_ns().checked_add(ns)).unwrap_or(u64::MAX)
 }

@@ -7,52 +7,55 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Gives up all capabilities of the calling kernel thread, and so of those that it starts.
+/// Gives up all capabilities of the calling kernel thread, and of the threads that it starts from
+/// now on.
 ///
 /// # Errors
-/// What `capset` says.
+/// The errors of `capset`.
 pub fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
-/// Moves this process into namespaces of its own: of users (itself, under its number), of networks
-/// (none), of System V's and POSIX' shared memory and queues (none), of host names.
+/// Moves this process into namespaces of its own: a user namespace in which it keeps its user
+/// number, a network namespace without networks, an IPC namespace without System V or POSIX
+/// objects, and a namespace of host names.
 ///
 /// # Errors
-/// `InvalidInput` if the process has more than one kernel thread; `PermissionDenied` where users
-/// may have no namespaces; `StorageFull` when there are too many.
+/// `InvalidInput` if the process has more than one kernel thread. `PermissionDenied` where users
+/// may create no namespaces. `StorageFull` if there are too many namespaces.
 pub fn leave_namespaces() -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    // SAFETY: descriptors stay what they are: the table of files is not among the flags.
+    // SAFETY: open descriptors stay valid, because the flags do not include the table of files.
     unsafe { unshare_unsafe(flags) }?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// A limit of this process, as of [`limit`].
+/// A limit of this process, set by [`limit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Bytes of memory that it alone can write.
+    /// Bytes of memory that this process alone can write.
     Private,
-    /// Bytes of addresses.
+    /// Bytes of address space.
     Addresses,
-    /// Seconds of processor time: then comes `SIGXCPU`, and a second later `SIGKILL`.
+    /// Seconds of processor time. When they are used up `SIGXCPU` comes, and a second later
+    /// `SIGKILL`.
     Processor,
     /// Open files.
     Files,
-    /// Bytes of a file that it writes to. `SIGXFSZ` is ignored: writing fails.
+    /// Bytes of a file that the process writes to. `SIGXFSZ` is ignored, so that writing fails.
     FileSize,
-    /// Kernel threads and processes of this user, or in this namespace of users.
+    /// Kernel threads and processes of this user, counted in this user namespace.
     Tasks,
 }
 
 /// Sets a limit for good.
 ///
 /// # Errors
-/// What `setrlimit` says.
+/// The errors of `setrlimit`.
 pub fn limit(what: Limit, most: u64) -> io::Result<()> {
     let (resource, beyond) = match what {
         Limit::Private => (Resource::Data, 0),
@@ -69,29 +72,29 @@ pub fn limit(what: Limit, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?)
 }
 
-/// Leaves no image of memory behind when this process crashes, and lets nobody of this user look
-/// into it.
+/// Prevents a core dump when this process crashes, and prevents other processes of this user from
+/// looking into its memory.
 ///
 /// # Errors
-/// What `prctl` says.
+/// The errors of `prctl`.
 pub fn leave_no_core() -> io::Result<()> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    // The limit does not concern images that the kernel hands to a program.
+    // The limit on core dumps does not apply to dumps that the kernel pipes into a program.
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Has the kernel end this process rather than others when memory runs out.
+/// Makes this process the first that the kernel kills when memory runs out.
 ///
 /// # Errors
-/// No `/proc`.
+/// There is no `/proc`.
 pub fn die_first() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }
 
-/// Bytes of memory that this process alone can write, and of addresses that it uses.
+/// Bytes of memory that this process alone can write, and bytes of its address space.
 ///
 /// # Errors
-/// No `/proc`.
+/// There is no `/proc`.
 pub fn memory_used() -> io::Result<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status")?;
     let bytes = |name| {
@@ -103,10 +106,10 @@ pub fn memory_used() -> io::Result<(u64, u64)> {
     Ok((bytes("VmData:")?, bytes("VmSize:")?))
 }
 
-/// Gives the file behind the standard input, in whose place there is nothing to read from then on.
+/// Takes the file behind the standard input and puts an empty one in its place.
 ///
 /// # Errors
-/// No `/dev/null`; too many open files.
+/// There is no `/dev/null`, or too many files are open.
 pub fn take_stdin() -> io::Result<OwnedFd> {
     use std::os::fd::AsFd;
     let taken = io::stdin().as_fd().try_clone_to_owned()?;

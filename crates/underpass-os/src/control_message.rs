@@ -1,66 +1,66 @@
-//! Receiving a message with what comes beside it. Every receipt of this workspace goes through
+//! Receives a message and its control messages. Every receipt of this workspace goes through
 //! [`receive`].
 //!
-//! The kernel opens a descriptor here for each file in a control message (`SCM_RIGHTS`), and one
-//! for the sender's process if the socket asks for that (`SCM_PIDFD`). The maker of the socket may
-//! have switched such an option on. So each descriptor becomes an [`OwnedFd`], whether anybody
-//! wants it or not.
+//! For each file in a control message (`SCM_RIGHTS`) the kernel opens a descriptor in this process.
+//! It opens one more for the sender's process if the socket asks for that (`SCM_PIDFD`), and the
+//! maker of the socket may have switched that option on. So each descriptor becomes an [`OwnedFd`],
+//! wanted or not.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The most files that any message can carry (`SCM_MAX_FD`). There is room for all of them: the
-/// kernel closes those for which there is none on the thread that receives, however long that
+/// The most files that any message can carry (`SCM_MAX_FD`). There is room for all of them. If
+/// there were not, the receiving thread would close the others inside the kernel, however long that
 /// takes.
 const ALL_FILES: usize = 253;
 
-/// Words of room for a head with `bytes` of data.
+/// Words that a control message with `bytes` of data takes.
 const fn words(bytes: usize) -> usize {
     (HEAD + bytes).div_ceil(size_of::<u64>())
 }
 
-/// Bytes of a head. Its length comes first in it, then its level, then its kind.
+/// Bytes of a control message's header: its length, then its level, then its kind.
 const HEAD: usize = size_of::<libc::cmsghdr>();
 const _: () = assert!(HEAD == size_of::<usize>() + 2 * size_of::<i32>());
 
-/// Room for the sender.
+/// Room for the sender's credentials.
 pub(crate) const SENDER: usize = words(size_of::<libc::ucred>());
-/// Room for all files, the sender, and a descriptor of its process.
+/// Room for all files, the sender's credentials, and a descriptor of the sender's process.
 pub(crate) const ALL: usize = words(ALL_FILES * size_of::<i32>()) + SENDER + words(size_of::<i32>());
 
 /// `struct ucred`, as the kernel writes it.
 pub(crate) type Sender = [u8; size_of::<libc::ucred>()];
 
-/// What came with one message.
+/// One received message with all that came beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
-    /// Bytes in the buffer; 0 when the peer is gone.
+    /// Bytes in the buffer. 0 if the peer is gone.
     pub len: usize,
     /// The files that came along.
     pub files: Vec<OwnedFd>,
     /// The sender, if the socket asks for it.
     pub sender: Option<Sender>,
-    /// There was more beside it than there was room for. The kernel has closed it.
+    /// More came beside the message than there was room for. The kernel has closed the rest.
     pub lost: bool,
     /// The message was longer than the buffer.
     pub cut: bool,
-    /// A control message came of a kind that [`receive`] does not know.
+    /// A control message came whose kind [`receive`] does not know.
     pub unknown: bool,
 }
 
-/// Receives the next message into `buffer`, and beside it what fits into `room` words, of [`ALL`]
-/// at the most. It never blocks. `flags` is 0 or `MSG_PEEK`.
+/// Receives the next message into `buffer`, and its control messages into `room` words, at most
+/// [`ALL`]. It never blocks. `flags` is 0 or `MSG_PEEK`.
 ///
-/// What is done with each kind of control message:
-/// * `SCM_RIGHTS`: the caller gets its files, also those of a truncated one.
-/// * `SCM_PIDFD`: its descriptor is closed at once. That takes no time.
-/// * `SCM_CREDENTIALS`: the caller gets it.
-/// * any other: reported as [`unknown`](Message::unknown). Those of Linux 6.18 (labels, times) hold
-///   no descriptor. One of a later kernel might, and which of its bytes that is can't be told: so
-///   the caller has to end the connection.
+/// Each kind of control message is handled as follows:
+/// * `SCM_RIGHTS`: the caller gets the files, also those of a truncated message.
+/// * `SCM_PIDFD`: the descriptor is closed at once. That never waits.
+/// * `SCM_CREDENTIALS`: the caller gets the credentials.
+/// * Any other kind is reported as [`unknown`](Message::unknown). The kinds of Linux 6.18 (labels,
+///   times) hold no descriptor. A kind of a later kernel might hold one, and its position is
+///   unknown. So the caller has to end the connection.
 ///
 /// # Errors
-/// `WouldBlock` if there is none.
+/// `WouldBlock` if there is no message.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -96,11 +96,11 @@ pub(crate) fn receive(
 }
 
 impl Message {
-    /// Takes what the control messages in `left` hold. Each begins at a word.
+    /// Takes over what the control messages in `left` hold. Each begins at a word.
     ///
     /// # Safety
-    /// The kernel has written `left` for this process, and it is read once: its descriptors belong
-    /// to nobody yet.
+    /// The kernel has written `left` for this process, and it is read once, so nothing owns its
+    /// descriptors yet.
     unsafe fn own(&mut self, mut left: &[u8]) {
         while let Some((head, rest)) = left.split_first_chunk::<HEAD>() {
             let (of_len, kind) = head.split_at(size_of::<usize>());
@@ -109,13 +109,14 @@ impl Message {
                 return;
             };
             let len = usize::from_ne_bytes(*len);
-            // Of one that is longer than what is left, what is there counts.
+            // If a control message is longer than what is left, only the bytes that are there
+            // count.
             let data = &rest[..len.saturating_sub(HEAD).min(rest.len())];
             let kind = kind.first_chunk().map(|kind| i32::from_ne_bytes(*kind));
             match (i32::from_ne_bytes(*level), kind) {
                 (libc::SOL_SOCKET, Some(libc::SCM_RIGHTS)) => {
-                    // SAFETY: they are descriptors that the kernel has just opened, which the
-                    // caller vouches for.
+                    // SAFETY: the caller guarantees that the kernel has just opened these
+                    // descriptors.
                     self.files.extend(unsafe { descriptors(data) });
                 }
                 (libc::SOL_SOCKET, Some(SCM_PIDFD)) => {
@@ -133,11 +134,11 @@ impl Message {
 /// `SCM_PIDFD` of the kernel's `socket.h`, Linux 6.5.
 const SCM_PIDFD: libc::c_int = 4;
 
-/// The descriptors in `data`. In place of a process's the kernel may write an error, which is
-/// negative.
+/// The descriptors in `data`. In place of a process's descriptor the kernel may write an error,
+/// which is negative.
 ///
 /// # Safety
-/// They are open, and belong to nobody.
+/// The descriptors are open, and nothing owns them yet.
 unsafe fn descriptors(data: &[u8]) -> impl Iterator<Item = OwnedFd> {
     let numbers = data.as_chunks().0.iter().map(|number| i32::from_ne_bytes(*number));
     numbers.filter(|&number| number >= 0).map(|number| {
@@ -152,7 +153,7 @@ mod tests {
     use crate::{MOST_FILES, Socket};
     use std::os::fd::AsFd;
 
-    /// Switches an option of a socket on, or sets it.
+    /// Sets an option of a socket.
     fn set(socket: &impl AsFd, option: libc::c_int, to: libc::c_int) -> io::Result<()> {
         // SAFETY: `to` is as long as is said.
         let done = unsafe {
@@ -167,7 +168,7 @@ mod tests {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// How many descriptors of processes this process has open.
+    /// The number of process descriptors (`pidfd`) that this process has open.
     fn processes() -> usize {
         let files = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn each_way_to_receive_closes_the_descriptor_of_the_senders_process() {
-        // Other tests have a few for a moment.
+        // More than other tests hold open at the same moment.
         const MESSAGES: usize = 100;
         let receives: [fn(&Socket); 3] = [
             |ours| drop(ours.receive_any(&mut [0; 8]).unwrap()),
@@ -191,7 +192,7 @@ mod tests {
             let (ours, theirs) = Socket::pair().unwrap();
             let theirs = Socket::adopt(theirs).unwrap();
             match set(&ours, libc::SO_PASSPIDFD, 1) {
-                // Before Linux 6.5 there is nothing to be closed.
+                // Linux before 6.5 opens no such descriptor, so there is nothing to close.
                 Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => return,
                 done => done.unwrap(),
             }
@@ -210,7 +211,7 @@ mod tests {
         let (ours, theirs) = Socket::pair().unwrap();
         let theirs = Socket::adopt(theirs).unwrap();
         ours.ask_for_senders().unwrap();
-        // Where there is no such option, the files come alone.
+        // Where the option does not exist, the files come alone.
         let _ = set(&ours, libc::SO_PASSPIDFD, 1);
         theirs.send(b"message", &[theirs.as_fd(); MOST_FILES]).unwrap();
         let received = ours.take(&mut [0; 8], ALL, 0).unwrap();

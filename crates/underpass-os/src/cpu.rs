@@ -12,16 +12,16 @@ pub fn current() -> usize {
 /// The CPUs that this kernel thread may run on, ascending.
 ///
 /// # Errors
-/// What `sched_getaffinity` says: on a machine of more than 1,024 CPUs, `InvalidInput`.
+/// The errors of `sched_getaffinity`. On a machine of more than 1,024 CPUs that is `InvalidInput`.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Confines this kernel thread, and those that it starts from now on, to `cpus`.
+/// Confines this kernel thread, and the threads that it starts from now on, to `cpus`.
 ///
 /// # Errors
-/// `InvalidInput` if none of `cpus` exists or is allowed here (see `taskset -p $$`).
+/// `InvalidInput` if this process may use none of `cpus` (see `taskset -p $$`).
 pub fn confine(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
@@ -30,23 +30,23 @@ pub fn confine(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Moves this kernel thread to another of the CPUs that it may run on, and lets the kernel move it
-/// on from there; `false` if it has no other. Three system calls, and what it takes to wake an idle
-/// CPU.
+/// Moves this kernel thread to another of the CPUs that it may run on, and then lets the kernel
+/// move it freely again. Returns `false` if it has no other CPU. It costs three system calls, and
+/// waking the other CPU if that is idle.
 pub fn leave() -> bool {
     let Ok(all) = sched_getaffinity(None) else { return false };
     let mut others = all;
     others.unset(current());
     let moved = others.count() > 0 && sched_setaffinity(None, &others).is_ok();
     if moved {
-        // It fails if all CPUs of the set have been taken away meanwhile; then the kernel has
+        // This fails if all CPUs of the set have been taken away meanwhile. The kernel has then
         // chosen others.
         let _ = sched_setaffinity(None, &all);
     }
     moved
 }
 
-/// Gives the processor away to any other kernel thread that is ready on it.
+/// Yields the processor to another kernel thread that is ready on it.
 pub fn give_way() {
     rustix::thread::sched_yield();
 }

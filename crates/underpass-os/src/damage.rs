@@ -1,8 +1,9 @@
-//! Shared memory whose pages the system refuses: a write to a hole of it raises `SIGBUS`, by
-//! default the end of the process. Here the page is exchanged, and the mapping counts as damaged.
+//! Survives `SIGBUS` in shared memory. If the system has no page for a hole, a write to the hole
+//! raises `SIGBUS`, which by default ends the process. The handler here puts another page in its
+//! place and marks the mapping as damaged.
 //!
-//! Which mappings those are is kept in a list of [`Slot`]s that only grows, and that the handler of
-//! the signal reads without a lock.
+//! The mappings are kept in a list of [`Slot`]s. The list only grows, so the signal handler reads
+//! it without a lock.
 //!
 //! | field | who writes it |
 //! |---|---|
@@ -18,7 +19,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-/// One mapping, for as long as it is there.
+/// One mapping, while it exists.
 #[derive(Debug)]
 pub(crate) struct Slot {
     taken: AtomicBool,
@@ -30,7 +31,7 @@ pub(crate) struct Slot {
     next: *const Slot,
 }
 
-// SAFETY: `next` points to a slot that is never freed, and is not written once others see it.
+// SAFETY: `next` points to a slot that is never freed and is not written once other threads see it.
 unsafe impl Sync for Slot {}
 // SAFETY: as above.
 unsafe impl Send for Slot {}
@@ -39,7 +40,7 @@ static FIRST: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
 
 /// What the handler needs.
 struct Means {
-    /// A page of shared memory that takes the place of each that can't be had.
+    /// The shared page that replaces each page that the system refuses.
     page: usize,
     size: usize,
     before: libc::sigaction,
@@ -48,10 +49,10 @@ struct Means {
 static MEANS: OnceLock<Option<Means>> = OnceLock::new();
 
 impl Slot {
-    /// One for the `len` bytes from `begin` on, which nobody uses yet.
+    /// Takes a free slot for the `len` bytes from `begin` on, which nothing uses yet.
     ///
     /// # Errors
-    /// No memory for the page that takes the place of others.
+    /// There is no memory for the replacement page.
     pub(crate) fn take(begin: usize, len: usize) -> io::Result<&'static Self> {
         if MEANS.get_or_init(|| install().ok()).is_none() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -87,7 +88,8 @@ impl Slot {
         }
     }
 
-    /// The mapping is about to be unmapped. The owner has the slot no more.
+    /// Gives the slot back, before the mapping is unmapped. The owner must not use the slot
+    /// afterwards.
     pub(crate) fn give_back(&self) {
         self.set(0, 0);
         // Release: SYNC with `taken` compare_exchange in `take`: the version.
@@ -95,11 +97,11 @@ impl Slot {
     }
 
     fn set(&self, begin: usize, end: usize) {
-        // Relaxed: only the owner writes it.
+        // Relaxed: only the owner writes this field.
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
-        // SYNC with the fence in `covers`: who sees a bound that is written below sees the odd
-        // version.
+        // SYNC with the fence in `covers`: a reader that sees a bound written below also sees the
+        // odd version.
         fence(Ordering::Release);
         self.begin.store(begin, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
@@ -107,8 +109,8 @@ impl Slot {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Whether `address` lies in the mapping. In the handler: no, of one that its owner just
-    /// writes, which is none that the interrupted thread uses.
+    /// Whether `address` lies in the mapping. In the handler the answer is no for a mapping that
+    /// its owner is just writing. The interrupted thread does not use such a mapping.
     fn covers(&self, address: usize) -> bool {
         // SYNC with `version` store in `set`: the bounds.
         let version = self.version.load(Ordering::Acquire);
@@ -120,23 +122,26 @@ impl Slot {
             && bounds.contains(&address)
     }
 
-    /// Whether a page of it was exchanged. What was written there did not come to the peer.
+    /// Whether a page of the mapping was replaced. What was written to that page did not reach the
+    /// peer.
     #[inline]
     pub(crate) fn is_damaged(&self) -> bool {
-        // Relaxed: whoever has written learns of the fault by its own kernel thread's handler.
+        // Relaxed: a thread that has written learns of the fault from the handler on its own kernel
+        // thread.
         self.damaged.load(Ordering::Relaxed)
     }
 }
 
 fn all() -> impl Iterator<Item = &'static Slot> {
-    // Acquire: SYNC with `FIRST` compare_exchange in `add`: the slot, and by it those before.
+    // Acquire: SYNC with `FIRST` compare_exchange in `add`: the slot, and through it the earlier
+    // slots.
     let first: *const Slot = FIRST.load(Ordering::Acquire);
-    // SAFETY: null, or a slot that is never freed, as in `Slot::next`.
+    // SAFETY: the pointer is null, or points to a slot that is never freed, as in `Slot::next`.
     let slot = |at: *const Slot| unsafe { at.as_ref::<'static>() };
     std::iter::successors(slot(first), move |last| slot(last.next))
 }
 
-/// Makes the page, and has the signal handled.
+/// Makes the replacement page, and installs the handler.
 fn install() -> io::Result<Means> {
     // SAFETY: it has no preconditions.
     let size = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
@@ -159,16 +164,17 @@ fn install() -> io::Result<Means> {
 }
 
 extern "C" fn on_refusal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // Not there only if it is just being installed: nothing is in the list then.
+    // The means are missing only while they are being installed. The list is empty then.
     let Some(means) = MEANS.get().and_then(Option::as_ref) else { return };
     // SAFETY: the kernel gives a handler a whole struct.
     let told = unsafe { &*info };
     // SAFETY: this signal has an address.
     let address = unsafe { told.si_addr() } as usize;
-    // Not a fault of the machine's memory: what was there is lost then.
+    // A hardware memory error is not handled here, because the data is lost then.
     let refused = told.si_code == libc::BUS_ADRERR;
     if let Some(slot) = all().find(|slot| refused && slot.covers(address)) {
-        // Before the page is there, so that nobody writes to it and finds no damage.
+        // Set before the page is there, so that no thread writes to the page and then finds no
+        // damage.
         slot.damaged.store(true, Ordering::SeqCst);
         if exchange(means, address & !(means.size - 1)) {
             return;
@@ -177,13 +183,13 @@ extern "C" fn on_refusal(signal: i32, info: *mut libc::siginfo_t, context: *mut 
     pass_on(&means.before, signal, info, context);
 }
 
-/// Puts the page in the place of the one at `address`. It takes no memory but for the mapping.
+/// Puts the replacement page at `address`. This takes no memory except for the mapping.
 fn exchange(means: &Means, address: usize) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (page, to) = (means.page as *mut libc::c_void, address as *mut libc::c_void);
-    // SAFETY: of a shared mapping, an old size of 0 makes a second one, of the same page. The one
-    // that it replaces lies in a mapping that is accessed by atomics and opaque copies alone, and
-    // whose owner expects any bytes there.
+    // SAFETY: for a shared mapping, an old size of 0 makes a second mapping of the same page. The
+    // mapping that it replaces is accessed by atomics and opaque copies alone, and its owner
+    // expects any bytes there.
     let done = unsafe { libc::mremap(page, 0, means.size, flags, to) };
     done != libc::MAP_FAILED
 }

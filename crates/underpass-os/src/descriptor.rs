@@ -1,4 +1,4 @@
-//! What a descriptor must be before one can wait for it without holding up a kernel thread.
+//! Prepares a descriptor so that a thread can wait for it without blocking its kernel thread.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -9,20 +9,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 
-/// Whether operations on the open file behind `fd` say `WouldBlock` instead of blocking. It holds
-/// for every descriptor of that open file, in other processes too.
+/// Sets whether operations on the open file behind `fd` return `WouldBlock` instead of blocking.
+/// This holds for every descriptor of that open file, in other processes too.
 ///
 /// # Errors
-/// What `ioctl` says; hardly any file refuses.
+/// The errors of `ioctl`. Hardly any file refuses.
 pub fn set_nonblocking(fd: impl AsFd, nonblocking: bool) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, nonblocking)?)
 }
 
-/// A TCP socket, nonblocking, that has begun to connect to `to`. It is writable when it has, or has
-/// failed to.
+/// Returns a nonblocking TCP socket that has begun to connect to `to`. It becomes writable when it
+/// has connected, or has failed to.
 ///
 /// # Errors
-/// What `socket` and `connect` say, but for "in progress".
+/// The errors of `socket` and `connect`, except "in progress".
 pub fn begin_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -33,11 +33,11 @@ pub fn begin_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
     }
 }
 
-/// A Unix stream socket, nonblocking, connected to `to`.
+/// Returns a nonblocking Unix stream socket, connected to `to`.
 ///
 /// # Errors
-/// What `socket` and `connect` say; `WouldBlock` if the listener's backlog is full, which can't be
-/// waited for without blocking.
+/// The errors of `socket` and `connect`. `WouldBlock` if the listener's backlog is full: no
+/// nonblocking wait exists for that.
 pub fn unix_stream(to: &UnixAddr) -> io::Result<OwnedFd> {
     let address = match (to.as_pathname(), to.as_abstract_name()) {
         (Some(path), _) => SocketAddrUnix::new(path)?,
@@ -50,11 +50,11 @@ pub fn unix_stream(to: &UnixAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A descriptor that is readable once the process `pid` has ended. Only sure to mean the process
-/// that is meant while nobody can have waited for it yet, as its parent knows.
+/// Returns a descriptor that becomes readable once the process `pid` has ended. It surely means the
+/// intended process only while nobody can have waited for that process. Its parent knows that.
 ///
 /// # Errors
-/// No such process; too many open files.
+/// There is no such process, or too many files are open.
 pub fn of_process(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)

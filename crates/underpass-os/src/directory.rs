@@ -1,4 +1,4 @@
-//! The directory in which exported names stand as sockets.
+//! The directory that holds the exported names, as sockets.
 
 use crate::clock::{deadline_ns, now_ns};
 use rustix::fs::{FlockOperation, flock};
@@ -9,21 +9,21 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A directory of names that only its owner can write.
+/// A directory of names that only its owner can write to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// The one that this domain's environment names: `$UNDERPASS_DIR`, else
+    /// The directory that the environment of this domain names: `$UNDERPASS_DIR`, else
     /// `$XDG_RUNTIME_DIR/underpass`, else `/run/underpass` for root and `/tmp/underpass-UID`
     /// otherwise.
     pub fn from_environment() -> Self {
         Self::of_environment().0
     }
 
-    /// The same, and why it is that one.
+    /// That directory, and the reason why it was chosen.
     fn of_environment() -> (Self, &'static str) {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let uid = rustix::process::geteuid();
@@ -47,7 +47,7 @@ impl Directory {
         (Self { path }, why)
     }
 
-    /// Why names are looked up in this directory: the part of the environment that names it.
+    /// The part of the environment that makes this the directory of names.
     ///
     /// # Examples
     /// ```
@@ -62,33 +62,32 @@ impl Directory {
         }
     }
 
-    /// This directory and no other.
+    /// Exactly this directory.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Makes it, and what is above it, if it isn't there: 0700, or 0755 for root's
-    /// `/run/underpass`, whose names other users may look up.
+    /// Makes the directory and its parents if they are missing. The mode is 0700, or 0755 for
+    /// root's `/run/underpass`, whose names other users may look up.
     ///
     /// # Errors
-    /// What `mkdir` says; what [`check`](Self::check) says.
+    /// The errors of `mkdir` and of [`check`](Self::check).
     pub fn ensure(&self) -> io::Result<()> {
         let mode = if self.path == Path::new("/run/underpass") { 0o755 } else { 0o700 };
         match DirBuilder::new().recursive(true).mode(mode).create(&self.path) {
             Ok(()) => {}
-            // A file or a dangling link stands there: `check` says so better.
+            // A file or a dangling link stands there. `check` reports that more exactly.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
         self.check()
     }
 
-    /// Checks that nobody but its owner, and that owner only this user or root, can put a name
-    /// there.
+    /// Checks that only the owner can put a name there, and that the owner is this user or root.
     ///
     /// # Errors
-    /// `NotFound`; `NotADirectory` (a symbolic link is none); `PermissionDenied` with the owner and
-    /// the mode.
+    /// `NotFound`. `NotADirectory`, also for a symbolic link. `PermissionDenied`, with the owner
+    /// and the mode.
     pub fn check(&self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.path)?;
         let shown = self.path.display();
@@ -110,7 +109,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Where `name` stands.
+    /// The path of `name`.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -120,11 +119,11 @@ impl Directory {
         &self.path
     }
 
-    /// Keeps other exporters out until the file is dropped. A lock on the directory leaves nothing
-    /// behind.
+    /// Keeps other exporters out until the returned file is dropped. A lock on the directory leaves
+    /// no file behind.
     pub(crate) fn lock(&self) -> io::Result<File> {
         let dir = File::open(&self.path)?;
-        // Whoever may read the directory may lock it, so nobody is waited for without a limit.
+        // Any process that may read the directory may lock it, so the wait has a limit.
         let deadline = deadline_ns(Duration::from_secs(2));
         loop {
             match flock(&dir, FlockOperation::NonBlockingLockExclusive) {

@@ -1,16 +1,16 @@
-//! Core dumps, which can't be written while a kernel thread of the process hangs in the kernel.
+//! Suppresses core dumps while a kernel thread of the process hangs in the kernel.
 //!
-//! A signal that dumps core has the kernel wait for all threads of the process before it closes
-//! anything. With one thread lost in a system call the process hangs, with all its sockets open. A
+//! For a signal that dumps core, the kernel waits for all threads of the process before it closes
+//! any file. If one thread is lost in a system call, the process hangs with all its sockets open. A
 //! process that is not dumpable ends at once.
 
 use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// While at least one of these is there, the process leaves no core dump, and nobody of its user
-/// can trace it or look into its memory.
+/// While at least one of these values exists, the process leaves no core dump. Other processes of
+/// its user can then neither trace it nor look into its memory.
 ///
-/// A child that is forked off meanwhile stays so, until it executes a program.
+/// A child that is forked meanwhile stays undumpable until it executes a program.
 ///
 /// # Examples
 /// ```
@@ -25,9 +25,9 @@ pub struct NoDump(());
 
 #[derive(Default)]
 struct Forbidden {
-    /// How many want no dump.
+    /// The number of values that exist.
     by: usize,
-    /// The process left dumps before the first of them came.
+    /// The process left dumps before the first value was made.
     before: bool,
 }
 
@@ -37,19 +37,19 @@ fn forbidden() -> MutexGuard<'static, Forbidden> {
     FORBIDDEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this process leaves a core dump when a signal ends it that has one written.
+/// Whether this process leaves a core dump when a core-dumping signal ends it.
 pub fn leaves_dumps() -> bool {
     matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable))
 }
 
 impl NoDump {
-    /// From now on.
+    /// Suppresses dumps from now on.
     pub fn begin() -> Self {
         let mut forbidden = forbidden();
         if forbidden.by == 0 {
             forbidden.before = leaves_dumps();
             if forbidden.before {
-                // It refuses no process that is dumpable.
+                // This is refused to no process that is dumpable.
                 let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
             }
         }

@@ -1,12 +1,12 @@
-//! The two signals by which a process is asked to end: SIGTERM, of supervisors, and SIGINT, of a
+//! The two signals that ask a process to end: SIGTERM, from supervisors, and SIGINT, from a
 //! terminal's Ctrl-C.
 //!
-//! The first one is noted and rings a bell, for a process that ends what it has begun. A second one
-//! ends the process at once, as the first would without this. The handler runs on whatever kernel
-//! thread the kernel chooses, so no thread needs a mask of its own.
+//! The first signal is noted and makes a descriptor readable, so that the process can finish what
+//! it has begun. A second signal ends the process at once, as the first would without this module.
+//! The handler runs on any kernel thread, so no thread needs a mask of its own.
 //!
-//! The handler uses atomics and system calls alone. A child that was forked off has it too, and
-//! there every signal is a second one.
+//! The handler uses atomics and system calls alone. A forked child has the handler too. There,
+//! every signal counts as a second one.
 
 use crate::signal::{self, action};
 use crate::thread;
@@ -17,7 +17,7 @@ use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// Such a signal.
+/// One of the two signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSignal {
     /// SIGTERM.
@@ -30,19 +30,20 @@ pub enum EndSignal {
 static FIRST: AtomicI32 = AtomicI32::new(0);
 /// The process whose signals these are.
 static OWNER: AtomicU32 = AtomicU32::new(0);
-/// How often they were caught and not released.
+/// The calls of `catch` that have not been released.
 static CAUGHT: AtomicUsize = AtomicUsize::new(0);
-/// Rung by the first.
+/// The descriptor that the first signal makes readable.
 static BELL: OnceLock<OwnedFd> = OnceLock::new();
 
-/// From now on the first of these signals is noted, and makes what this returns readable.
+/// Notes the first of these signals from now on, and makes the returned descriptor readable when it
+/// comes.
 ///
 /// A signal that this process ignores stays ignored, as for programs under `nohup` and for those
 /// that a shell starts in the background.
 ///
 /// # Errors
-/// `AddrInUse` if this process handles one of them in another way; too many open files. Then both
-/// do what they did before.
+/// `AddrInUse` if this process handles one of the signals in another way, or too many files are
+/// open. Both signals then act as before.
 pub fn catch() -> io::Result<BorrowedFd<'static>> {
     let bell = match BELL.get() {
         Some(bell) => bell,
@@ -53,13 +54,14 @@ pub fn catch() -> io::Result<BorrowedFd<'static>> {
     };
     // SYNC with the load in `note`, which runs after the handler is there.
     OWNER.store(process::id(), Ordering::SeqCst);
-    // Before it installs: then a `release` of somebody else leaves the handlers there.
+    // Counted before the handlers are installed: if another caller releases meanwhile, it leaves
+    // them installed.
     CAUGHT.fetch_add(1, Ordering::SeqCst);
     install().inspect_err(|_| release())?;
     Ok(bell.as_fd())
 }
 
-/// Installs the handlers; on an error, one of them may be there.
+/// Installs both handlers. After an error, one of them may be installed.
 fn install() -> io::Result<()> {
     for (number, handler) in [(libc::SIGTERM, terminate as fn()), (libc::SIGINT, interrupt as fn())] {
         if action(number, None)? != libc::SIG_IGN {
@@ -69,15 +71,15 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// These signals do again what they did before [`catch`], unless somebody else has called that too.
-/// A handler that something else has installed meanwhile stays.
+/// Restores the earlier action of these signals, unless another caller has called [`catch`] too. A
+/// handler that other code has installed meanwhile stays.
 pub fn release() {
     if CAUGHT.fetch_sub(1, Ordering::SeqCst) == 1 {
         [libc::SIGTERM, libc::SIGINT].into_iter().for_each(signal::uninstall);
     }
 }
 
-/// The first that has come.
+/// The first signal that has come.
 pub fn came() -> Option<EndSignal> {
     match FIRST.load(Ordering::SeqCst) {
         0 => None,
@@ -94,22 +96,23 @@ fn interrupt() {
     note(libc::SIGINT);
 }
 
-/// In the handler.
+/// Runs in the handler.
 fn note(number: i32) {
     let own = OWNER.load(Ordering::SeqCst) == rustix::process::getpid().as_raw_pid().unsigned_abs();
     if own && FIRST.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
         if let Some(bell) = BELL.get() {
-            // It can't be full.
+            // The counter behind the descriptor cannot be full.
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
         }
         return;
     }
-    // What it raises comes when the handler returns, as the kernel holds it back until then.
+    // The kernel holds the raised signal back until this handler returns.
     raise(number);
 }
 
-/// Has this process end by `number`, as if it had no handler. What doesn't end by signals that it
-/// sends itself, the first process of a container, exits with the status that shells give for it.
+/// Ends this process by the signal `number`, as if it had no handler. The first process of a
+/// container does not end by signals that it sends itself. It exits with the status that shells
+/// give for that signal.
 fn raise(number: i32) {
     let raised = action(number, Some((libc::SIG_DFL, 0))).and_then(|_| thread::current().signal(number));
     if raised.is_err() || rustix::process::getpid().is_init() {
@@ -118,14 +121,14 @@ fn raise(number: i32) {
 }
 
 impl EndSignal {
-    /// Ends this process by this signal, so that its parent sees that.
+    /// Ends this process by this signal, so that its parent sees the signal.
     pub fn end(self) -> ! {
         let number = match self {
             Self::Terminate => libc::SIGTERM,
             Self::Interrupt => libc::SIGINT,
         };
         raise(number);
-        // It comes here only if this kernel thread holds the signal back.
+        // This point is reached only if this kernel thread has the signal blocked.
         let _ = signal::unblock(number);
         signal::exit(128 + number)
     }
@@ -137,7 +140,7 @@ mod tests {
 
     extern "C" fn other(_: i32) {}
 
-    /// What SIGTERM and SIGINT do.
+    /// The current actions of SIGTERM and SIGINT.
     fn actions() -> [libc::sighandler_t; 2] {
         [libc::SIGTERM, libc::SIGINT].map(|number| action(number, None).unwrap())
     }
@@ -149,7 +152,7 @@ mod tests {
         action(libc::SIGINT, Some((others, 0))).unwrap();
         assert_eq!(catch().unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(actions(), [before[0], others]);
-        // Somebody who has caught both, before another takes one, keeps the other.
+        // Other code catches both signals; when one of them is taken over, it keeps the other.
         action(libc::SIGINT, Some((before[1], 0))).unwrap();
         catch().unwrap();
         let caught = actions();

@@ -1,10 +1,10 @@
-//! Steps at which a process can be told to die, so that its peer's version of events can be checked
-//! at each of them.
+//! Steps at which a process can be told to die, so that tests can check how its peer reacts at each
+//! of them.
 //!
-//! They are there under `cfg(underpass_failpoints)` alone, which no build has that doesn't ask for
-//! it; else [`failpoint!`](macro@crate::failpoint) is nothing at all.
+//! They exist only under `cfg(underpass_failpoints)`, which a build must ask for. Without it
+//! [`failpoint!`](macro@crate::failpoint) expands to nothing.
 
-/// Every step there is: `SIDE-STEP`.
+/// All steps, named `SIDE-STEP`.
 pub const STEPS: &[&str] = &[
     "export-bound",
     "export-listening",
@@ -38,8 +38,8 @@ pub const STEPS: &[&str] = &[
     "file-received",
 ];
 
-/// A step of [`STEPS`] that this process has reached: where `$UNDERPASS_FAILPOINT` says `STEP:N`,
-/// its Nth passing ends the process by `SIGKILL`.
+/// Marks a step of [`STEPS`]. If `$UNDERPASS_FAILPOINT` is `STEP:N`, the Nth pass of that step ends
+/// the process by `SIGKILL`.
 #[macro_export]
 macro_rules! failpoint {
     ($step:literal) => {
@@ -48,10 +48,10 @@ macro_rules! failpoint {
     };
 }
 
-/// The process has reached `step`.
+/// Records that the process has reached `step`.
 ///
 /// # Panics
-/// If there is no such step.
+/// If `step` is not in [`STEPS`].
 #[cfg(underpass_failpoints)]
 pub fn pass(step: &str) {
     use std::sync::OnceLock;
@@ -63,12 +63,13 @@ pub fn pass(step: &str) {
         let (step, times) = plan.split_once(':')?;
         Some((step.to_owned(), AtomicU64::new(times.parse().ok()?)))
     });
-    // Relaxed: a count. Who comes after the last one finds another number, but not for long.
+    // Relaxed: a count. A thread that passes after the deadly pass finds another number, and the
+    // process is about to die.
     if let Some((deadly, left)) = plan
         && deadly == step
         && left.fetch_sub(1, Ordering::Relaxed) == 1
     {
-        // It can't be refused: one's own process is there, and may be killed.
+        // A process may always kill itself, so this cannot be refused.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         loop {
             std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! Faults of memory: who is told of them first, and on which stack.
+//! The handler of memory faults, and the stack on which it runs.
 
 use crate::StackMemory;
 use std::io;
@@ -7,24 +7,24 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// An access to memory that is not there.
+/// An access to memory that is not mapped or not accessible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was accessed.
+    /// The address that was accessed.
     pub address: usize,
-    /// The instruction that did so, or 0 where that isn't known.
+    /// The address of the instruction, or 0 where it is not known.
     pub instruction: usize,
 }
 
 static HANDLER: OnceLock<fn(Fault)> = OnceLock::new();
-/// What was done about faults before.
+/// The action for faults before [`install`].
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has `handler` told of each fault of this process, on the kernel thread's own [`stack`] for such
-/// things if it has one. When it returns, what was installed before is done about the fault: by
+/// Calls `handler` for each fault of this process. It runs on the kernel thread's own fault
+/// [`stack`] if that thread has one. When it returns, the earlier action for faults is taken: by
 /// default the process dies.
 ///
-/// `handler` may do what a signal handler may: what it interrupts may hold any lock.
+/// `handler` may do only what a signal handler may. The interrupted code may hold any lock.
 ///
 /// # Errors
 /// `AlreadyExists` if another handler was given to this function before.
@@ -52,17 +52,16 @@ pub fn install(handler: fn(Fault)) -> io::Result<()> {
     }
 }
 
-/// A kernel thread's stack for handlers of faults, until dropped by that kernel thread.
+/// A kernel thread's stack for fault handlers. The same kernel thread has to drop it.
 #[derive(Debug)]
 pub struct FaultStack {
     _memory: StackMemory,
-    /// It is this kernel thread's.
+    /// The stack belongs to this kernel thread.
     _not_send: PhantomData<*const ()>,
 }
 
-/// Gives the calling kernel thread a stack of `size` bytes for handlers of faults, in place of the
-/// one that it has: overflows of
-/// its usual stack are told there.
+/// Gives the calling kernel thread a stack of `size` bytes for fault handlers, in place of its
+/// earlier one. The handler can then report an overflow of the thread's usual stack.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -70,8 +69,8 @@ pub fn stack(size: usize) -> io::Result<FaultStack> {
     let memory = StackMemory::new(size)?;
     let usable = ptr::with_exposed_provenance_mut(memory.top() - memory.usable());
     let new = libc::stack_t { ss_sp: usable, ss_flags: 0, ss_size: memory.usable() };
-    // SAFETY: the memory is nobody else's, and stays until `FaultStack` is dropped, which ends this
-    // use of it first.
+    // SAFETY: nothing else uses the memory. It stays until `FaultStack` is dropped, which first
+    // ends this use of it.
     if unsafe { libc::sigaltstack(&new, ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -81,15 +80,15 @@ pub fn stack(size: usize) -> io::Result<FaultStack> {
 impl Drop for FaultStack {
     fn drop(&mut self) {
         let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        // SAFETY: it takes memory out of use, and the calling kernel thread is not on that stack:
-        // handlers have returned.
+        // SAFETY: this takes the memory out of use. The calling kernel thread is not on that stack,
+        // because its handlers have returned.
         let _ = unsafe { libc::sigaltstack(&none, ptr::null_mut()) };
     }
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if let Some(handler) = HANDLER.get() {
-        // SAFETY: the kernel gives who has asked for it a whole struct.
+        // SAFETY: the handler was installed with `SA_SIGINFO`, so the kernel passes a whole struct.
         let info = unsafe { &*info };
         // SAFETY: this signal has an address.
         let address = unsafe { info.si_addr() } as usize;
@@ -100,8 +99,8 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     }
 }
 
-/// Does what was done about `signal` `before` a handler of this process was installed, in that
-/// handler.
+/// Takes the action for `signal` that was in force `before` a handler of this process was
+/// installed. Runs in that handler.
 pub(crate) fn pass_on(
     before: &libc::sigaction,
     signal: i32,
@@ -110,33 +109,33 @@ pub(crate) fn pass_on(
 ) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action takes no handler. The fault comes again at once, and the
+            // SAFETY: the default action takes no handler. The fault occurs again at once, and the
             // process dies of it.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             type Told = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
-            // SAFETY: who installed it with this flag gave a function of this signature.
+            // SAFETY: a handler that is installed with this flag has this signature.
             let handler = unsafe { std::mem::transmute::<libc::sighandler_t, Told>(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: who installed it without that flag gave a function of this signature.
+            // SAFETY: a handler that is installed without that flag has this signature.
             let handler = unsafe { std::mem::transmute::<libc::sighandler_t, extern "C" fn(i32)>(handler) };
             handler(signal);
         }
     }
 }
 
-/// Where it was interrupted, in a handler that was given `context`.
+/// The interrupted instruction, in a handler that was given `context`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn instruction(context: *mut libc::c_void) -> usize {
     let context: *mut libc::ucontext_t = context.cast();
-    // SAFETY: the kernel gives who has asked for it a whole struct.
+    // SAFETY: the handler was installed with `SA_SIGINFO`, so the kernel passes a whole struct.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] as usize }
 }
 
-/// Where it was interrupted: not known here.
+/// The interrupted instruction: not known on this processor.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn instruction(_context: *mut libc::c_void) -> usize {
     0

@@ -1,7 +1,7 @@
-//! System calls that a filter of seccomp does not allow, as another process hears of them.
+//! Reports system calls that a seccomp filter does not allow to another process.
 //!
-//! A filter can have the kernel hold a call up and notify whoever has the filter's *listener*, a
-//! descriptor. No handler of signals in the calling process can prevent that.
+//! A filter can make the kernel hold a call up and notify the owner of the filter's *listener*, a
+//! descriptor. No signal handler in the calling process can prevent that.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
@@ -14,18 +14,19 @@ pub use libc::sock_filter as Instruction;
 /// The code of an instruction that returns a constant (`BPF_RET | BPF_K`).
 const RETURN: u16 = 6;
 
-/// What there is to hear of forbidden calls.
+/// The descriptor that receives the notifications of a filter.
 #[derive(Debug)]
 pub struct SeccompListener(OwnedFd);
 
-/// What a [`SeccompListener`] has heard.
+/// An event that a [`SeccompListener`] receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
     /// A kernel thread makes the forbidden call of this number, and is held up.
     Call(i64),
-    /// A kernel thread has made one, and a signal has ended the call before it could be looked at.
+    /// A kernel thread has made a forbidden call, and a signal has ended that call before it could
+    /// be examined.
     TakenBack,
-    /// A signal came to the kernel thread that listens.
+    /// A signal came to the listening kernel thread.
     Interrupted,
     /// No kernel thread is behind the filter any more.
     Ended,
@@ -33,14 +34,14 @@ pub enum Notification {
 
 impl SeccompListener {
     /// Puts a filter around all kernel threads of this process, for good. Where `program` returns
-    /// `SECCOMP_RET_TRAP` the call is held up, and the listener hears of it. What other filters
-    /// answer counts if it is stricter.
+    /// `SECCOMP_RET_TRAP`, the kernel holds the call up and notifies the listener. If another
+    /// filter's answer is stricter, that answer counts.
     ///
-    /// A call that is held up fails with `ENOSYS` when the last copy of the listener is closed.
+    /// When the last copy of the listener is closed, a call that is held up fails with `ENOSYS`.
     ///
     /// # Errors
-    /// `ResourceBusy` if this process is behind a filter with a listener already, of a container
-    /// for one; `InvalidInput` before Linux 5.7. There is no filter then.
+    /// `ResourceBusy` if this process is already behind a filter with a listener, for example a
+    /// container's. `InvalidInput` before Linux 5.7. No filter is installed then.
     pub fn install(program: &[Instruction]) -> io::Result<Self> {
         let mut program = program.to_vec();
         for instruction in &mut program {
@@ -65,19 +66,19 @@ impl SeccompListener {
         }
     }
 
-    /// One that another process has installed and passed.
+    /// A listener that another process has installed and passed.
     pub fn adopt(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
-    /// Waits for the next call. Linux before 6.11 goes on waiting when no kernel thread is behind
-    /// the filter any more: a signal to the waiting thread ends that, if its handler was installed
-    /// by [`install_interrupting`](crate::signal::install_interrupting).
+    /// Waits for the next event. When no kernel thread is behind the filter any more, Linux before
+    /// 6.11 keeps waiting. A signal to the waiting thread ends that wait, if its handler was
+    /// installed by [`install_interrupting`](crate::signal::install_interrupting).
     ///
-    /// It can't be missed: the kernel counts the calls, also those that are taken back.
+    /// No call is missed: the kernel counts the calls, also those that a signal ended.
     ///
     /// # Errors
-    /// It is no listener.
+    /// The descriptor is no listener.
     pub fn next(&self) -> io::Result<Notification> {
         // SAFETY: all-zero is a value of this plain C struct, and what the kernel asks for.
         let mut call: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -121,7 +122,7 @@ mod tests {
     const BEHIND: &str = "UNDERPASS_TEST_BEHIND_A_FILTER";
     const NUMBER: i64 = libc::SYS_vhangup;
 
-    /// Makes the forbidden call, having told its kernel thread. Gives the `errno`.
+    /// Sends the kernel thread's number, then makes the forbidden call. Returns the `errno`.
     fn call(tell: Sender<Tid>) -> Option<i32> {
         tell.send(current()).unwrap();
         // SAFETY: it takes nothing, and is not made.
@@ -130,7 +131,7 @@ mod tests {
         io::Error::last_os_error().raw_os_error()
     }
 
-    /// In a process of its own, which stays behind the filter.
+    /// Runs in a process of its own, which stays behind the filter.
     #[test]
     fn a_listener_hears_of_calls_until_it_is_interrupted() {
         if std::env::var_os(BEHIND).is_none() {
@@ -146,14 +147,14 @@ mod tests {
         let load = Instruction { code: 0x20, jt: 0, jf: 0, k: 0 };
         let program = [load, is, returns(libc::SECCOMP_RET_TRAP), returns(libc::SECCOMP_RET_ALLOW)];
         let listener = SeccompListener::install(&program).unwrap();
-        // There can be one listener around a process.
+        // A process can have only one listener.
         let second = SeccompListener::install(&program).unwrap_err();
         assert_eq!(second.kind(), io::ErrorKind::ResourceBusy);
         let signal = signal::realtime(13);
         signal::install_interrupting(signal).unwrap();
         let (tell, told) = channel();
 
-        // A signal ends the call before it is looked at. The kernel has counted it.
+        // A signal ends the call before the listener examines it. The kernel has counted it.
         let its_tell = tell.clone();
         let caller = std::thread::spawn(|| call(its_tell));
         let tid = told.recv().unwrap();
@@ -171,8 +172,8 @@ mod tests {
             (listener.next().unwrap(), listener)
         });
         let tid = told.recv().unwrap();
-        // A signal that comes before the thread waits ends nothing. Those of a loop without a pause would
-        // queue up, and keep the thread in its handler.
+        // A signal that comes before the thread waits ends nothing, so signals are sent repeatedly.
+        // Without a pause they would queue up and keep the thread in its handler.
         while !listens.is_finished() {
             tid.signal(signal).unwrap_or(());
             std::thread::sleep(Duration::from_millis(1));

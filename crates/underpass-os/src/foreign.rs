@@ -1,13 +1,14 @@
-//! Descriptors that a peer has made, and the kernel threads that may be lost to one.
+//! Keeps descriptors that a peer has made in kernel threads that may hang in a system call for
+//! ever.
 //!
-//! A peer can hold a kernel lock of any object that it can reach, for ever: it makes a system call
-//! that takes the lock and then faults on a page that never comes. Whoever calls the kernel for the
-//! same object then waits, and not even SIGKILL ends that. So such descriptors live in a kernel
-//! thread that may be lost, with a descriptor table of its own: what SIGKILL closes in the process
-//! is closed also while that thread hangs.
+//! A peer can hold a kernel lock of any object that it can reach, for ever. It makes a system call
+//! that takes the lock and then faults on a page that never comes. Another thread that calls the
+//! kernel for the same object then waits, and not even SIGKILL ends that wait. So such descriptors
+//! live in a kernel thread of their own that may hang. That thread has its own descriptor table:
+//! when SIGKILL closes the descriptors of the process, it does so even while that thread hangs.
 //!
-//! [`ForeignFile`] is such a descriptor. It can't leave its kernel thread, and gives its number to
-//! nobody who does not show a [`Table`], which only such a thread has.
+//! [`ForeignFile`] is such a descriptor. It cannot leave its kernel thread. Its number is available
+//! only through a [`Table`], which only such a thread has.
 
 mod spawner;
 
@@ -37,11 +38,11 @@ use std::sync::mpsc::{Sender, channel};
 const MOST: usize = 253;
 
 /// A descriptor that a peer has made or can reach, in the table of the kernel thread that received
-/// it. To close it may take for ever, and so may any other use of it.
+/// it. Closing it may take for ever, and so may any other use of it.
 #[derive(Debug)]
 pub struct ForeignFile {
     fd: OwnedFd,
-    /// Its number means something else on any other kernel thread.
+    /// On any other kernel thread, this number means another file.
     _stays: PhantomData<*const ()>,
 }
 
@@ -50,63 +51,64 @@ impl ForeignFile {
         Self { fd, _stays: PhantomData }
     }
 
-    /// Whether it is memory (`memfd`). Its descriptor may go anywhere: to map it, to read it by
-    /// offset and to close it waits for no lock that a peer can hold.
+    /// Whether the file is memory (`memfd`). Such a descriptor may go to any thread: mapping it,
+    /// reading it by offset and closing it wait for no lock that a peer can hold.
     pub fn is_memory(&self) -> bool {
         kind::is_memory(&self.fd)
     }
 
-    /// Whether its closing waits for nothing while there is another copy.
+    /// Whether closing this copy never waits while there is another copy.
     pub fn copies_close_at_once(&self) -> bool {
         kind::copies_close_at_once(&self.fd)
     }
 
-    /// Whether it is an end of a connection, such as a [`SendingEnd`] is made of.
+    /// Whether the file is an end of a connection, of which a [`SendingEnd`] can be made.
     pub fn is_connection(&self) -> bool {
         Socket::is_one(&self.fd)
     }
 
-    /// Whether it may keep others open: see [`kind::may_keep_others`].
+    /// Whether the file may keep other files open: see [`kind::may_keep_others`].
     pub fn may_keep_others(&self) -> bool {
         kind::may_keep_others(&self.fd)
     }
 }
 
-/// The descriptor table of a kernel thread that may be lost to a peer, and its way to the rest of
-/// the process: one end of a connection that this process has made.
+/// The descriptor table of a kernel thread that may hang because of a peer. It also holds the
+/// thread's way to the rest of the process: one end of a connection that this process has made.
 #[derive(Debug)]
 pub struct Table {
     exchange: OwnedFd,
     _stays: PhantomData<*const ()>,
 }
 
-/// What the kernel thread of a [`Table`] has received.
+/// A message that the kernel thread of a [`Table`] has received.
 #[derive(Debug)]
 pub struct Arrived {
-    /// The bytes, as many as there was room for.
+    /// The bytes that there was room for.
     pub bytes: Vec<u8>,
-    /// The message was longer than that.
+    /// The message was longer than the room.
     pub cut: bool,
     /// More files were sent: the kernel closed them, for want of room.
     pub lost_files: bool,
-    /// Who sent it, if the socket was [told to ask](Socket::ask_for_senders) before.
+    /// The sender, if the socket was [told to ask](Socket::ask_for_senders) before.
     pub sender: Option<Credentials>,
     /// What came along.
     pub files: Vec<ForeignFile>,
 }
 
 impl Table {
-    /// From now on the calling kernel thread has a descriptor table of its own, in which nothing is
-    /// but `exchange`, under its own number. The table that it had is as before.
+    /// Gives the calling kernel thread a descriptor table of its own, which holds only `exchange`,
+    /// under its own number. The table that the thread had before is unchanged.
     ///
-    /// Before Linux 5.9, and where `close_range` is refused, the thread goes on sharing that one.
+    /// Before Linux 5.9, and where `close_range` is refused, the thread goes on sharing the
+    /// process's table.
     fn of_this_thread(exchange: BorrowedFd<'_>) -> io::Result<Self> {
         let number = exchange.as_raw_fd() as u32;
         let is_own = close_range(number + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE).is_ok()
             && (number == 0 || close_range(0, number - 1, 0).is_ok());
         let exchange = match is_own {
-            // SAFETY: the copy under this number is in the table of this thread alone, which nobody
-            // else closes.
+            // SAFETY: the copy under this number is in the table of this thread alone, and nothing
+            // else closes it.
             true => unsafe { OwnedFd::from_raw_fd(number as i32) },
             false => exchange.try_clone_to_owned()?,
         };
@@ -116,7 +118,7 @@ impl Table {
         Ok(Self { exchange, _stays: PhantomData })
     }
 
-    /// The descriptor that came next over the exchange: nothing if the other end is gone.
+    /// Takes the next descriptor from the exchange. `None` if the other end is gone.
     ///
     /// # Errors
     /// Too many open files.
@@ -131,10 +133,10 @@ impl Table {
         }
     }
 
-    /// Gives copies of `files` to the process, with one byte; the thread has its own still.
+    /// Gives copies of `files` to the process, with one byte. The thread keeps its own copies.
     ///
     /// # Errors
-    /// The other end is gone; too many files are under way (`ETOOMANYREFS`).
+    /// The other end is gone, or too many files are in flight (`ETOOMANYREFS`).
     pub fn give(&self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -156,10 +158,10 @@ impl Table {
         file.fd.as_fd()
     }
 
-    /// Receives the next message of `socket`, of which `room` bytes are kept.
+    /// Receives the next message of `socket` and keeps its first `room` bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none.
+    /// `WouldBlock` if there is no message.
     pub fn receive(&self, socket: &ForeignFile, room: usize) -> io::Result<Arrived> {
         let mut bytes = vec![0; room];
         let message = receive(socket.fd.as_fd(), &mut bytes, ALL, 0)?;
@@ -173,11 +175,11 @@ impl Table {
         })
     }
 
-    /// Puts a copy of `file` into an [`Envelope`] for the process. Its closing stays with this
-    /// thread for as long as it keeps the copy of the envelope that comes back.
+    /// Puts a copy of `file` into an [`Envelope`] for the process. This thread stays responsible
+    /// for closing the file, for as long as it keeps the returned copy of the envelope.
     ///
     /// # Errors
-    /// Too many open files; too many files under way.
+    /// Too many files are open or in flight.
     pub fn seal(&self, file: &ForeignFile) -> io::Result<ForeignFile> {
         let (envelope, into) = plain_pair()?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -190,8 +192,8 @@ impl Table {
     }
 }
 
-/// Descriptors 0 to 2 are nobody's standard streams in a table of its own: a peer's file must not
-/// become one of them. Copies of `exchange` lie there.
+/// In a table of its own, descriptors 0 to 2 are not the standard streams. A peer's file must not
+/// take these numbers, so copies of `exchange` occupy them.
 fn keep_standard_numbers(exchange: &OwnedFd) -> io::Result<()> {
     loop {
         let copy = ManuallyDrop::new(fcntl_dupfd_cloexec(exchange, 0)?);
@@ -202,14 +204,14 @@ fn keep_standard_numbers(exchange: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Both ends of a connection for a file, which no death is told by.
+/// Both ends of a connection that carries a file. No peer learns of a death by it.
 fn plain_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> io::Result<()> {
-    // SAFETY: it closes descriptors of a table that the caller has just made, or makes.
+    // SAFETY: this closes descriptors of a table that the caller has just made, or makes now.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -223,16 +225,16 @@ fn wait(file: impl AsFd, what: PollFlags) -> io::Result<()> {
     }
 }
 
-/// The kernel thread that closes for a [`Table`], whose descriptors it shares. It may be lost; the
-/// thread of the table goes on receiving.
+/// The kernel thread that closes files for a [`Table`]. It shares the table's descriptors and may
+/// hang. The thread of the table goes on receiving.
 #[derive(Debug)]
 pub struct Closer {
     work: Sender<Work>,
-    /// What is not done yet.
+    /// The number of files that are not closed yet.
     undone: Arc<AtomicUsize>,
 }
 
-/// What may take for ever, and what is dropped after it.
+/// An action that may take for ever, and a value that is dropped after it.
 struct Work {
     act: Box<dyn FnOnce() + Send>,
     _undone: Undone,
@@ -248,10 +250,11 @@ impl Drop for Undone {
 }
 
 impl Closer {
-    /// Starts one for the table of the calling thread. It counts in `undone` what it has to do.
+    /// Starts a closing thread for the table of the calling thread. It counts its pending work in
+    /// `undone`.
     ///
     /// # Errors
-    /// No kernel thread.
+    /// No kernel thread could be started.
     pub fn start(_of: &Table, undone: Arc<AtomicUsize>) -> io::Result<Self> {
         let (sender, work) = channel::<Work>();
         let builder = std::thread::Builder::new().name("underpass-closer".to_owned());
@@ -261,7 +264,7 @@ impl Closer {
 
     /// Closes `file`, and then drops `after`.
     pub fn close<T: Send + 'static>(&self, file: ForeignFile, after: T) {
-        // It goes to a thread that has the same table, and to no other.
+        // The file goes to a thread that shares the table, and to no other.
         let file = file.fd;
         self.run(move || {
             drop(file);
@@ -269,7 +272,7 @@ impl Closer {
         });
     }
 
-    /// Does what may take for ever.
+    /// Runs an action that may take for ever.
     pub fn run(&self, act: impl FnOnce() + Send + 'static) {
         // Relaxed: a count.
         self.undone.fetch_add(1, Ordering::Relaxed);
@@ -278,33 +281,35 @@ impl Closer {
         let _ = self.work.send(work);
     }
 
-    /// Whether all is done.
+    /// Whether no work is pending.
     pub fn is_idle(&self) -> bool {
         self.undone.load(Ordering::Relaxed) == 0
     }
 }
 
-/// A file in the queue of a connection that this process has made, of which nobody has taken it
-/// yet. To close the envelope waits for nothing while its kernel thread has a copy.
+/// A file in the queue of a connection that this process has made, which nothing has received yet.
+/// Closing the envelope never waits while its kernel thread has a copy.
 #[derive(Debug)]
 pub struct Envelope(OwnedFd);
 
 impl Envelope {
-    /// One that came from [`Table::give`], sealed by [`Table::seal`].
+    /// Wraps a file that came from [`Table::give`], sealed by [`Table::seal`].
     pub fn new(file: OwnedFd) -> Self {
         Self(file)
     }
 
-    /// Takes the file out. From then on the caller's system calls may wait for its maker.
+    /// Takes the file out. From then on, the caller's system calls may wait for the maker of the
+    /// file.
     ///
     /// # Errors
-    /// Too many open files: then the file is in the envelope still.
+    /// Too many files are open. The file is still in the envelope then.
     pub fn open(&self) -> io::Result<OwnedFd> {
-        // The kernel closes what this process has no room for. Of a message that is only looked at
-        // that is not the last copy, so nobody waits.
+        // If this process has no room, the kernel closes the file. This only peeks at the message,
+        // so that copy is not the last one, and closing it does not wait.
         let message = receive(self.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK)?;
         let file = message.files.into_iter().next().ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
-        // Nor is it of the message itself, now that the file is open here.
+        // Removing the message does not close the last copy either, because the file is now open
+        // here.
         while receive(self.0.as_fd(), &mut [0; 1], 0, 0)
             .is_err_and(|e| e.kind() == io::ErrorKind::Interrupted)
         {}
@@ -312,18 +317,18 @@ impl Envelope {
     }
 }
 
-/// The end of a connection that a peer has made and passed: to send, and for nothing else. Whoever
-/// else has it could hold the lock that a receipt takes; a message is sent without waiting.
+/// The end of a connection that a peer has made and passed, for sending only. Another holder of
+/// this end could hold the lock that a receipt takes. Sending never waits.
 #[derive(Debug)]
 pub struct SendingEnd {
     fd: Vital,
 }
 
 impl SendingEnd {
-    /// That in `file`.
+    /// Adopts the connection's end in `file`.
     ///
     /// # Errors
-    /// `InvalidData` if it is none.
+    /// `InvalidData` if `file` is no such end.
     pub fn adopt(file: OwnedFd) -> io::Result<Self> {
         match Socket::is_one(&file) {
             true => Ok(Self { fd: Vital::new(file) }),
@@ -339,7 +344,7 @@ impl SendingEnd {
     /// Sends one message, with files.
     ///
     /// # Errors
-    /// As [`Socket::send`].
+    /// The errors of [`Socket::send`].
     pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
         socket::send(&self.fd, bytes, files)
     }
@@ -369,7 +374,7 @@ mod tests {
     use super::*;
     use std::io::{PipeReader, Read, pipe};
 
-    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end, and the
+    /// Runs `act` on a kernel thread with a table of its own. Returns the process's end and the
     /// result.
     fn beside<R: Send + 'static>(
         act: impl FnOnce(Table) -> R + Send + 'static,
@@ -396,7 +401,7 @@ mod tests {
             let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
             names.map(|name| name.display().to_string()).collect::<Vec<_>>()
         });
-        // The exchange, and the directory that was read.
+        // The exchange, and the directory that is being read.
         let files = files.recv().unwrap();
         assert!(files.len() <= 2 && !files.iter().any(|file| file.starts_with("pipe:")), "{files:?}");
     }
@@ -446,7 +451,7 @@ mod tests {
         Socket::adopt(ours).unwrap().send(&[0], &[writer.as_fd()]).unwrap();
         drop(writer);
         let envelope = Envelope::new(envelope);
-        // As the kernel does it that finds no room.
+        // Acts as the kernel does when it finds no room.
         drop(receive(envelope.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK).unwrap());
         let file = envelope.open().unwrap();
         rustix::io::write(&file, b"x").unwrap();

@@ -1,5 +1,5 @@
-//! Processes that are forked off: they share the sockets of the process that they come from, and
-//! have none of its kernel threads.
+//! Handles forked processes. They share the sockets of their parent process, but have none of its
+//! kernel threads.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -7,23 +7,24 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Numbers of files that are kept track of: as many as a process may have open, unless root lets it
-/// have more.
+/// The file numbers that are tracked. A process may have at most this many files open, unless root
+/// raises the limit.
 const NUMBERS: usize = 1 << 20;
 
-/// The sockets that stand for the life of this process, each a bit, and how many words have had
-/// any.
+/// One bit for each socket whose end signals the end of this process. The count says how many words
+/// have ever been used.
 static SOCKETS: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this process was forked off one that had such sockets: its number need not tell, where
-/// each has a namespace of its own.
+/// Whether this process was forked from one that had such sockets. Its process number alone does
+/// not show that, since a child in another PID namespace may have the same number.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// That this process is no such one: of those that come from each other, the first that asks.
+/// Checks that this process is not a forked child. Of processes that were forked from each other,
+/// the first one that asks passes.
 ///
 /// # Errors
-/// It is, and may do nothing with what it shares.
+/// The process is a forked child, and must not use what it shares with its parent.
 pub fn check() -> io::Result<()> {
     static FIRST: OnceLock<u32> = OnceLock::new();
     let first = *FIRST.get_or_init(std::process::id) == std::process::id();
@@ -36,19 +37,19 @@ pub fn check() -> io::Result<()> {
     }
 }
 
-/// Whether this process was forked off one that had a socket by which peers learn of its end.
-/// Unlike [`check`], it asks the kernel nothing.
+/// Whether this process was forked from one that had a socket by which peers learn of its end.
+/// Unlike [`check`], it makes no system call.
 pub fn is_forked() -> bool {
     // Relaxed: as in `check`.
     FORKED.load(Ordering::Relaxed)
 }
 
-/// From now on `before` runs before each `fork` of this process, on the kernel thread that forks,
-/// and then `parent` and `child`, each where it says. (A `clone` that goes around the C library
-/// calls none of them.)
+/// Runs `before` before each later `fork` of this process, on the forking kernel thread. Afterwards
+/// `parent` runs in the parent and `child` in the child. (A `clone` that bypasses the C library
+/// runs none of them.)
 ///
 /// # Errors
-/// No memory.
+/// There is no memory.
 pub fn watch(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> io::Result<()> {
     // SAFETY: the functions are there as long as the process.
     match unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) } {
@@ -57,10 +58,9 @@ pub fn watch(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C"
     }
 }
 
-/// A socket by whose end a peer learns that this process has ended. A child that is forked off gets
-/// something in its place, under the same number, that is connected to nobody; so the peer learns
-/// of it however long the child lives. (But for a `fork` in the very moment between the making of
-/// the socket and of this.)
+/// A socket whose end tells a peer that this process has ended. In a forked child, an unconnected
+/// socket replaces it under the same number. So the peer learns of the end however long the child
+/// lives. (A `fork` between the making of the socket and this registration is the exception.)
 #[derive(Debug)]
 pub(crate) struct Vital {
     fd: OwnedFd,
@@ -69,12 +69,12 @@ pub(crate) struct Vital {
 impl Vital {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         static WATCHED: OnceLock<()> = OnceLock::new();
-        // Without memory for that a child has what it has.
+        // Without memory for the hook, a child keeps the parent's sockets.
         WATCHED.get_or_init(|| drop(watch(nothing, nothing, child)));
         let (word, bit) = place(fd.as_raw_fd());
         if let Some(sockets) = SOCKETS.get(word) {
-            // Relaxed: the child has what the kernel thread that forks has seen, and a fork just
-            // now comes too early.
+            // Relaxed: the child sees what the forking kernel thread has seen. A concurrent fork
+            // comes too early in any case.
             sockets.fetch_or(bit, Ordering::Relaxed);
             WORDS.fetch_max(word + 1, Ordering::Relaxed);
         }
@@ -83,14 +83,14 @@ impl Vital {
 }
 
 impl Vital {
-    /// Its end tells nobody anything any more.
+    /// Removes the registration: the socket's end tells peers nothing from now on.
     fn is_vital_no_more(&self) {
-        // Before the number can be another's.
+        // Done before the number can belong to another file.
         let (word, bit) = place(self.fd.as_raw_fd());
         if let Some(sockets) = SOCKETS.get(word) {
-            // Release: not after the close that follows. A fork copies the table of files under the
-            // lock that the close has had, and memory afterwards: a child in which the number is
-            // another's sees the bit gone.
+            // Release: this must not move after the close that follows. A fork copies the table of
+            // files under the lock that the close has taken, and the memory afterwards. So if the
+            // number belongs to another file in the child, the child also sees the bit cleared.
             sockets.fetch_and(!bit, Ordering::Release);
         }
     }
@@ -123,7 +123,7 @@ fn place(fd: RawFd) -> (usize, u64) {
 
 extern "C" fn nothing() {}
 
-/// In the child, on its only kernel thread: system calls, and no memory.
+/// Runs in the child, on its only kernel thread. It makes system calls and allocates no memory.
 extern "C" fn child() {
     FORKED.store(true, Ordering::Relaxed);
     let words = SOCKETS[..WORDS.load(Ordering::Relaxed)].iter().enumerate();
@@ -143,14 +143,14 @@ extern "C" fn child() {
         if io::Error::last_os_error().raw_os_error() != Some(libc::EMFILE) {
             return;
         }
-        // Files have run out: in the only place that there is.
-        // SAFETY: in this process nothing uses it, and it gets another meaning just now.
+        // No file number is free, so take the first one. SAFETY: in this process nothing uses it,
+        // and it is replaced just now.
         unsafe { libc::close(first) };
         unconnected = none();
     }
     for socket in std::iter::once(first).chain(sockets).filter(|&socket| socket != unconnected) {
-        // SAFETY: two descriptors of this process, of which the second is a `Vital`'s, who has one
-        // still.
+        // SAFETY: both are descriptors of this process. The second belongs to a `Vital`, whose
+        // owner still holds it.
         unsafe { libc::dup3(unconnected, socket, libc::O_CLOEXEC) };
     }
     if unconnected != first {

@@ -1,4 +1,4 @@
-//! Sleeping on a word of memory, and waking who sleeps there.
+//! Sleeping on a word of memory, and waking the sleepers of that word.
 
 use crate::clock::timespec;
 use rustix::io::Errno;
@@ -10,31 +10,31 @@ use std::sync::atomic::AtomicU32;
 /// The most words that one sleep may watch (`FUTEX_WAITV_MAX`).
 pub const MOST_WORDS: usize = 128;
 
-/// Whose memory a word lies in.
+/// Which processes use a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// This process alone looks at it.
+    /// Only this process uses it.
     Private,
-    /// Another process looks at it too.
+    /// Another process uses it too.
     Shared,
 }
 
-/// One word of a sleep: the sleep ends when the word is woken, and does not begin unless it holds
-/// `expected`.
+/// One word of a sleep. The sleep ends when the word is woken. It does not begin unless the word
+/// holds `expected`.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
     /// The word.
     pub word: &'a AtomicU32,
     /// The value that it must hold for the sleep to begin.
     pub expected: u32,
-    /// Whose memory it lies in.
+    /// Which processes use it.
     pub scope: Scope,
 }
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// A wake-up came, or a word had changed already, or a signal: look again.
+    /// A wake-up or a signal came, or a word had changed already. Check the condition again.
     Look,
     /// The deadline passed.
     Late,
@@ -46,7 +46,7 @@ pub enum Woken {
 pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> Woken {
     let timeout = deadline_ns.map(timespec);
     let flags = flags(watched.scope);
-    // FUTEX_WAIT_BITSET takes an absolute time, where FUTEX_WAIT takes a span.
+    // FUTEX_WAIT_BITSET takes an absolute time, FUTEX_WAIT a relative one.
     let all = std::num::NonZeroU32::MAX;
     match futex::wait_bitset(watched.word, flags, watched.expected, timeout.as_ref(), all) {
         Err(Errno::TIMEDOUT) => Woken::Late,
@@ -54,21 +54,21 @@ pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> Woken {
     }
 }
 
-/// Most sleeps watch no more words, and those take no memory but the sleeper's stack.
+/// Most sleeps watch at most this many words. Those need no memory but the sleeper's stack.
 const FEW: usize = 6;
 
 /// The words of a sleep that ends when one of them is woken.
 #[derive(Debug)]
 pub struct Watch<'a> {
     few: [futex::Wait; FEW],
-    /// All, once they are more than a few.
+    /// All words, if they are more than a few.
     many: Vec<futex::Wait>,
     len: usize,
     words: PhantomData<&'a AtomicU32>,
 }
 
 impl<'a> Watch<'a> {
-    /// Of that word, to begin with.
+    /// A sleep on one word; more can be added.
     #[inline]
     pub fn of(first: Watched<'a>) -> Self {
         let few = [futex::Wait::new(); FEW];
@@ -77,7 +77,7 @@ impl<'a> Watch<'a> {
         watch
     }
 
-    /// Of one word more.
+    /// Adds a word.
     ///
     /// # Panics
     /// If it [`is_full`](Self::is_full).
@@ -107,7 +107,7 @@ impl<'a> Watch<'a> {
         self.many.push(wait);
     }
 
-    /// How many words there are.
+    /// The number of words.
     #[inline]
     #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
     pub fn len(&self) -> usize {
@@ -120,8 +120,8 @@ impl<'a> Watch<'a> {
         self.len == MOST_WORDS
     }
 
-    /// Sleeps until one of the words is woken, one has another value than expected, or
-    /// `deadline_ns` passes.
+    /// Sleeps until one of the words is woken or has another value than expected, or `deadline_ns`
+    /// passes.
     pub fn wait(&self, deadline_ns: Option<u64>) -> Woken {
         let timeout = deadline_ns.map(timespec);
         let words = self.few.get(..self.len).unwrap_or(&self.many);
@@ -133,7 +133,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Wakes at most `count` sleepers of `word`; says how many there were.
+/// Wakes at most `count` sleepers of `word`. Returns how many it woke.
 pub fn wake(word: &AtomicU32, scope: Scope, count: u32) -> usize {
     futex::wake(word, flags(scope), count).unwrap_or(0)
 }

@@ -1,24 +1,23 @@
-//! What a file is that a peer has passed. It is asked of this kernel alone: whoever is behind the
-//! file, such as the maker of a FUSE, could let an ordinary `fstat` wait for as long as he likes.
+//! Finds the kind of a file that a peer has passed. It asks this kernel alone: an ordinary `fstat`
+//! can reach the server behind the file, for example a FUSE server, which may never answer.
 
 use rustix::fs::{AtFlags, FileType, StatxFlags, fcntl_get_seals, statx};
 use std::os::fd::AsFd;
 
-/// What kind a file is of; nothing where that can't be asked, since there is a sandbox around this
-/// domain.
+/// The kind of a file. It cannot be found in a sandbox that forbids the question.
 enum Kind {
     Pipe,
     Socket,
-    /// With bytes or names.
+    /// A file with bytes, or a directory.
     Stored,
-    /// `/dev/null` and its neighbours.
+    /// `/dev/null` and similar devices.
     Null,
     Other,
 }
 
 impl Kind {
     fn of(file: impl AsFd) -> Option<Self> {
-        /// The number of the driver of these.
+        /// The driver number of these devices.
         const MEMORY: u32 = 1;
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let found = statx(file, "", flags, StatxFlags::TYPE).ok()?;
@@ -32,12 +31,12 @@ impl Kind {
     }
 }
 
-/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie;
-/// an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no kind); what
-/// a device's driver keeps is its own affair. Files with bytes, directories, pipes and `/dev/null`
-/// keep none.
+/// Whether a file may keep other files open that its maker had. A socket does: they lie in its
+/// queue. An `io_uring` did, if they were registered with it before Linux 6.8, and it is a file of
+/// no kind. A device's driver may keep any. Regular files, directories, pipes and `/dev/null` keep
+/// none.
 ///
-/// Where that can't be asked, it may if it is no memory.
+/// Where the kind cannot be found, every file may, except memory.
 pub fn may_keep_others(file: impl AsFd) -> bool {
     match Kind::of(&file) {
         Some(kind) => matches!(kind, Kind::Socket | Kind::Other),
@@ -45,13 +44,13 @@ pub fn may_keep_others(file: impl AsFd) -> bool {
     }
 }
 
-/// Whether the closing of a copy waits for nothing while there is another copy. A file system may
-/// ask its server at each closing (`flush`), and so may a device's driver.
+/// Whether closing a copy never waits while there is another copy. A file system may ask its server
+/// at each closing (`flush`), and so may a device's driver.
 pub fn copies_close_at_once(file: impl AsFd) -> bool {
     is_memory(&file) || matches!(Kind::of(&file), Some(Kind::Pipe | Kind::Socket | Kind::Null))
 }
 
-/// Whether a file is memory: such alone has seals to ask for.
+/// Whether a file is memory. Only memory has seals.
 pub fn is_memory(file: impl AsFd) -> bool {
     fcntl_get_seals(file).is_ok()
 }

@@ -1,5 +1,5 @@
-//! Landlock: a process refuses itself, for good, to name any file, TCP port or abstract Unix
-//! socket.
+//! Landlock: a process permanently forbids itself to open any file, TCP port or abstract Unix
+//! socket by name.
 
 use crate::{signal, thread};
 use std::collections::HashSet;
@@ -11,30 +11,30 @@ use std::time::{Duration, Instant};
 
 /// The real-time signal by which a kernel thread is asked to restrict itself.
 const SIGNAL: i32 = 5;
-/// How long one may take to do so.
+/// How long a kernel thread may take to restrict itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The version of Landlock in which TCP ports can be refused (Linux 6.7).
+/// The version of Landlock that can refuse TCP ports (Linux 6.7).
 pub const NETWORK: u32 = 4;
 
-/// A ruleset without a rule refuses all that it handles. This is what it handles,
-/// `landlock_ruleset_attr`: rights to files, rights to TCP ports, and what it keeps apart.
+/// A ruleset without rules refuses everything that it handles. These are the words of
+/// `landlock_ruleset_attr`: rights to files, rights to TCP ports, and scopes.
 static HANDLED: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
-/// What came of it on the kernel thread that was asked last: [`PENDING`], 0, or an `errno`.
+/// The outcome on the kernel thread that was asked last: [`PENDING`], 0, or an `errno`.
 static OUTCOME: AtomicI32 = AtomicI32::new(0);
 const PENDING: i32 = -1;
 
-/// The version that this kernel has.
+/// The Landlock version of this kernel.
 ///
 /// # Errors
-/// `Unsupported` if it has none, or has it switched off.
+/// `Unsupported` if this kernel has no Landlock, or has it switched off.
 pub fn version() -> io::Result<u32> {
     // SAFETY: `LANDLOCK_CREATE_RULESET_VERSION` asks for a number, and touches no memory.
     let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<u64>(), 0, 1) };
     u32::try_from(version).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// What a ruleset can handle, as of `landlock.h` of Linux 6.15 (version 7).
+/// What a ruleset of this version can handle, from `landlock.h` of Linux 6.15 (version 7).
 fn handled(version: u32) -> [u64; 3] {
     let files = match version {
         ..2 => 13,
@@ -46,15 +46,16 @@ fn handled(version: u32) -> [u64; 3] {
     [(1 << files) - 1, if version < NETWORK { 0 } else { 3 }, if version < 6 { 0 } else { 1 }]
 }
 
-/// Restricts all kernel threads of this process, and those that they start. Gives the [`version`]
-/// that did it.
+/// Restricts all kernel threads of this process, and those that they start. Returns the [`version`]
+/// that was used.
 ///
-/// Linux has a call for all of them since 7.0. Before, each has to do it by itself, and is asked to
-/// by a signal. Each makes the ruleset anew, since some have a descriptor table of their own.
+/// Since version 7.0, Linux has a call that restricts all threads. Before, each thread has to
+/// restrict itself, and a signal asks it to. Each thread makes the ruleset anew, since some have a
+/// descriptor table of their own.
 ///
 /// # Errors
-/// `Unsupported`, as of [`version`]; what `landlock_restrict_self` says; `TimedOut` if a kernel
-/// thread doesn't take signals. Some are restricted then.
+/// `Unsupported`, as for [`version`]. The errors of `landlock_restrict_self`. `TimedOut` if a
+/// kernel thread does not take signals; some threads are restricted then.
 pub fn restrict() -> io::Result<u32> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,8 +69,8 @@ pub fn restrict() -> io::Result<u32> {
     let own = thread::current();
     let mut done = HashSet::from([own]);
     loop {
-        // A thread that is not among those found was started by one that had restricted itself, or
-        // will be found in the next round.
+        // A thread that is not in the list was started by a restricted thread, or will be found in
+        // the next round.
         let mut new = false;
         for thread in thread::all()? {
             if done.insert(thread) {
@@ -78,7 +79,7 @@ pub fn restrict() -> io::Result<u32> {
             }
         }
         if !new {
-            // The last one: it could look for no others afterwards.
+            // This thread comes last, because it cannot list the threads afterwards.
             ask(own, signal)?;
             return Ok(version);
         }
@@ -86,7 +87,8 @@ pub fn restrict() -> io::Result<u32> {
 }
 
 fn ask(thread: thread::Tid, signal: i32) -> io::Result<()> {
-    // SYNC with `OUTCOME` store in `restrict_self`: what it says is of this thread.
+    // SYNC with `OUTCOME` store in `restrict_self`: the value that is read later comes from this
+    // thread.
     OUTCOME.store(PENDING, Ordering::SeqCst);
     if thread == thread::current() {
         restrict_self();
@@ -111,19 +113,20 @@ fn ask(thread: thread::Tid, signal: i32) -> io::Result<()> {
     }
 }
 
-/// On the kernel thread that it concerns, perhaps in a signal handler.
+/// Runs on the kernel thread that is to be restricted, possibly in a signal handler.
 fn restrict_self() {
     let done = rustix::thread::set_no_new_privs(true).map_err(|e| e.raw_os_error());
     OUTCOME.store(done.and_then(|()| enforce()).err().unwrap_or(0), Ordering::SeqCst);
 }
 
-/// Makes a ruleset, puts the calling kernel thread behind it, and closes it. Gives the `errno`.
+/// Makes a ruleset, restricts the calling kernel thread by it, and closes it. The error is the
+/// `errno`.
 fn enforce() -> Result<(), i32> {
     let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
     // SYNC with `HANDLED` store in `restrict`.
     let handled = HANDLED.each_ref().map(|bits| bits.load(Ordering::SeqCst));
-    // SAFETY: the kernel reads as many bytes as are said, which are there. An older one wants those
-    // beyond its own to be 0.
+    // SAFETY: the kernel reads the given number of bytes, which are there. An older kernel wants
+    // the bytes beyond its own struct to be 0.
     let ruleset = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, handled.as_ptr(), size_of_val(&handled), 0)
     };

@@ -1,11 +1,13 @@
-//! The only room that calls Linux.
+//! The only crate that calls Linux.
 //!
-//! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two
-//! domains share ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place
-//! ([`Listening`], [`Socket`]), the processors ([`cpu`], [`quota`]), kernel threads ([`thread`],
-//! [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks
-//! ([`StackMemory`]), what a process gives up for good ([`confine`], [`landlock`], [`calls`],
-//! [`forbidden`]), and where its outputs go ([`output`]).
+//! *Decides* how Underpass asks the kernel for each thing that it needs:
+//!
+//! * memory that two domains share ([`Memory`], [`SealedMemory`]) and stacks ([`StackMemory`]);
+//! * sleeping and waking ([`futex`]), and barriers that reach into other processes ([`barrier`]);
+//! * names and connections ([`Listening`], [`Socket`]);
+//! * processors ([`cpu`], [`quota`]) and kernel threads ([`thread`], [`signal`], [`fault`]);
+//! * what a process gives up for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]);
+//! * where the outputs of a process go ([`output`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
 //! limits of its own.

@@ -14,12 +14,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// What keeps a mapping of a peer's file from faulting for lying beyond its end: its size is fixed,
-/// and so are its seals. A hole faults where the system has no page for it; see
-/// [`Memory::is_damaged`].
+/// These seals fix the size of a peer's file, and the set of its seals. So an access to a mapping
+/// of the file never lies beyond its end. A hole still faults where the system has no page for it:
+/// see [`Memory::is_damaged`].
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// The type of the file system in which memory files are, `TMPFS_MAGIC` of the kernel's `magic.h`.
+/// The type of the file system that holds memory files: `TMPFS_MAGIC` of the kernel's `magic.h`.
 pub(crate) const TMPFS: u64 = 0x0102_1994;
 
 /// A mapped, sealed `memfd`. The peer may write any byte of it at any moment.
@@ -30,17 +30,17 @@ pub struct Memory {
     slot: &'static Slot,
 }
 
-// SAFETY: the mapping has no owner thread; how its bytes may be accessed is `base`'s contract.
+// SAFETY: no thread owns the mapping. The contract of `base` says how its bytes may be accessed.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Makes, seals and maps `len` zero bytes; gives the mapping and the file to pass on.
+    /// Makes, seals and maps `len` zero bytes. Returns the mapping, and the file to pass on.
     ///
     /// # Errors
-    /// `Unsupported` if this kernel has no `memfd` or no seals; else no memory, or too many open
-    /// files.
+    /// `Unsupported` if this kernel has no `memfd` or no seals. Otherwise there is no memory, or
+    /// too many files are open.
     pub fn create(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
         let file = create(name, MemfdFlags::ALLOW_SEALING)?;
         fits(len as u64)?;
@@ -49,11 +49,12 @@ impl Memory {
         Ok((Self::map(&file, len)?, file))
     }
 
-    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us,
-    /// or change its seals.
+    /// Maps a `memfd` that came from a peer, after checking that the peer can neither shrink it nor
+    /// change its seals.
     ///
     /// # Errors
-    /// `InvalidData` if the file isn't sealed or its size isn't `len`; else what `mmap` says.
+    /// `InvalidData` if the file is not sealed or its size is not `len`. Otherwise the errors of
+    /// `mmap`.
     pub fn adopt(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
         let seals = fcntl_get_seals(file).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "the peer passed a file that is no memory file")
@@ -64,14 +65,14 @@ impl Memory {
                 "the peer's memory is not sealed against shrinking",
             ));
         }
-        // A later seal against new writing would keep us from giving pages back.
+        // A later seal against writing would prevent us from giving pages back.
         if !seals.contains(SealFlags::SEAL) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer's memory may be sealed further",
             ));
         }
-        // Memory in huge pages, of which there are so many and no more, may fault all the same.
+        // Huge pages are a limited pool. Memory in huge pages may fault even if its size is sealed.
         if fstatfs(file)?.f_type as u64 != TMPFS {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -87,18 +88,18 @@ impl Memory {
         Self::map(file, len)
     }
 
-    /// Bytes in `file` at this moment.
+    /// The current size of `file` in bytes.
     ///
     /// # Errors
-    /// What `fstat` says.
+    /// The errors of `fstat`.
     pub fn length_of(file: BorrowedFd<'_>) -> io::Result<u64> {
         Ok(fstat(file)?.st_size as u64)
     }
 
     fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
-        // ours. The seal against shrinking means that no page lies beyond the end; of a hole that
-        // can't be filled see `is_damaged`.
+        // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
+        // cannot be filled see `is_damaged`.
         let base = unsafe {
             mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
         }?;
@@ -108,52 +109,53 @@ impl Memory {
             let _ = unsafe { munmap(base.as_ptr().cast(), len) };
         })?;
         let memory = Self { base, len, slot };
-        // A process that is forked off would write what its parent shares with the peer.
-        // SAFETY: the mapping is ours, and stays as it is here.
+        // Without this, a forked child would write into memory that its parent shares with the
+        // peer. SAFETY: the mapping is ours, and is not changed here.
         unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
         Ok(memory)
     }
 
-    /// Has the system fill the pages of the first `len` bytes, so that want of memory for them is
-    /// an error now. A system that can't (before Linux 5.14) leaves them for who touches them.
+    /// Makes the system fill the pages of the first `len` bytes, so that lack of memory for them is
+    /// an error now. Linux before 5.14 cannot do this; there, each page is filled at its first
+    /// access.
     ///
     /// # Errors
-    /// `OutOfMemory`, or what `madvise` says.
+    /// `OutOfMemory`, or the errors of `madvise`.
     ///
     /// # Panics
-    /// If it has fewer bytes.
+    /// If the memory has fewer bytes.
     pub fn fill(&self, len: usize) -> io::Result<()> {
         assert!(len <= self.len, "{len} of {} bytes", self.len);
-        // SAFETY: the mapping is ours whole, and no byte of it changes.
+        // SAFETY: the whole mapping is ours, and no byte of it changes.
         let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
         match io::Error::last_os_error() {
             _ if filled == 0 => Ok(()),
             e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            // A page that the system refuses, as a fault would (`SIGBUS`).
+            // The system refuses a page. An access to it would raise `SIGBUS`.
             e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
             e => Err(e),
         }
     }
 
-    /// Gives all pages back to the system: what is read afterwards is zeros.
+    /// Gives all pages back to the system. A later read finds zeros.
     pub fn give_back(&self) {
-        // SAFETY: the mapping is ours whole. The bytes of shared memory may change at any moment,
-        // so nobody relies on them.
+        // SAFETY: the whole mapping is ours. The bytes of shared memory may change at any moment,
+        // so nothing relies on them.
         let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
-        // It fails where the system can't: then they stay.
+        // If the system cannot do this, the pages stay.
         let _ = given;
     }
 
-    /// Bytes of its pages that are in memory, touched by whichever side. A page that was swapped
-    /// out is not.
+    /// Bytes of its pages that are in memory, whichever side has touched them. A page that was
+    /// swapped out does not count.
     ///
     /// # Errors
-    /// What `mincore` says.
+    /// The errors of `mincore`.
     pub fn resident(&self) -> io::Result<usize> {
         // SAFETY: it has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
         let mut pages = vec![0u8; self.len.div_ceil(page)];
-        // SAFETY: the mapping is ours whole, and there is a byte for each of its pages.
+        // SAFETY: the whole mapping is ours, and there is a byte for each of its pages.
         let told = unsafe { libc::mincore(self.base.as_ptr().cast(), self.len, pages.as_mut_ptr()) };
         if told != 0 {
             return Err(io::Error::last_os_error());
@@ -161,30 +163,30 @@ impl Memory {
         Ok(pages.iter().filter(|&&page| page & 1 != 0).count() * page)
     }
 
-    /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and
-    /// opaque copies only, since the peer writes at will.
+    /// The address of the first byte. It is valid for `len` bytes while `self` lives. Access the
+    /// bytes by atomics and opaque copies only, since the peer writes at any moment.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Whether the system has refused a page of it, which this domain has touched (`SIGBUS`). From
-    /// then on other memory is in the place of that page: what is written there doesn't come to
-    /// the peer, and what is read there are any bytes, as of a peer that lies.
+    /// Whether the system has refused a page that this domain has touched (`SIGBUS`). Other memory
+    /// is then in the place of that page. What is written there does not reach the peer, and what
+    /// is read there can be any bytes, as from a lying peer.
     ///
-    /// It stays so.
+    /// Once true, this stays true.
     #[inline]
     pub fn is_damaged(&self) -> bool {
         self.slot.is_damaged()
     }
 
-    /// Bytes mapped.
+    /// The number of bytes that are mapped.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is mapped (never: the kernel refuses).
+    /// Whether nothing is mapped. This is never the case, since the kernel refuses such a mapping.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -193,7 +195,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // Before another mapping can have the address.
+        // Done before another mapping can get the address.
         self.slot.give_back();
         // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
@@ -203,48 +205,47 @@ impl Drop for Memory {
 
 /// A `memfd` that is written and read, never mapped: an argument too large for an A-stack.
 ///
-/// Without a mapping there is nothing that a peer's truncation could fault, and no page is touched
-/// twice.
+/// Without a mapping, no truncation by the peer can cause a fault, and no page is touched twice.
 #[derive(Debug)]
 pub struct Blob {
     file: File,
 }
 
 impl Blob {
-    /// An empty one.
+    /// Makes an empty file.
     ///
     /// # Errors
-    /// `Unsupported` if this kernel has no `memfd`; too many open files.
+    /// `Unsupported` if this kernel has no `memfd`, or too many files are open.
     pub fn create(name: &str) -> io::Result<Self> {
         Ok(Self { file: create(name, MemfdFlags::empty())?.into() })
     }
 
-    /// One that came from a peer.
+    /// Adopts a file that came from a peer.
     ///
     /// # Errors
-    /// `InvalidData` if it is no regular memory: reading a pipe or a terminal could hang.
+    /// `InvalidData` if it is not memory: reading a pipe or a terminal could hang.
     pub fn adopt(file: OwnedFd) -> io::Result<Self> {
-        // Only memory files have seals to ask for.
+        // Only memory files have seals, so a question about seals tells them from others.
         fcntl_get_seals(&file).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "the peer passed something that is no memory")
         })?;
         Ok(Self { file: file.into() })
     }
 
-    /// Bytes in it at this moment for which its maker has given memory; the peer may change that.
+    /// The bytes for which its maker has given memory, at this moment. The peer may change that.
     ///
     /// # Errors
-    /// What `fstat` says.
+    /// The errors of `fstat`.
     pub fn size(&self) -> io::Result<u64> {
         let found = fstat(&self.file)?;
-        // A file of nothing but holes costs its maker nothing, and would cost us its size.
+        // A file of holes costs its maker nothing, but would cost us its whole size.
         Ok((found.st_size as u64).min(found.st_blocks as u64 * 512))
     }
 
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// No memory; `FileTooLarge` beyond this process' limit.
+    /// There is no memory. `FileTooLarge` beyond this process's limit.
     pub fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         fits(offset.saturating_add(bytes.len() as u64))?;
         self.file.write_all_at(bytes, offset)
@@ -258,11 +259,11 @@ impl Blob {
         self.file.read_exact_at(out, offset)
     }
 
-    /// Appends bytes from `offset` on to `bytes`, until that has `len`. Memory is not touched
-    /// before it is filled.
+    /// Appends the bytes from `offset` on to `bytes`, until `bytes` has `len` of them. The memory
+    /// is not touched before it is filled.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file has less; `OutOfMemory` if there is no room for them.
+    /// `UnexpectedEof` if the file has less. `OutOfMemory` if there is no room for the bytes.
     pub fn append(&self, bytes: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<()> {
         let begin = bytes.len();
         bytes.try_reserve_exact(len.saturating_sub(begin)).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -284,8 +285,8 @@ impl Blob {
     }
 }
 
-/// That a file may have so many bytes. Asked before, since the kernel ends a process that goes
-/// beyond its limit (`SIGXFSZ`).
+/// Checks that a file may have `len` bytes. This is asked first, since the kernel ends a process
+/// that goes beyond its limit (`SIGXFSZ`).
 pub(crate) fn fits(len: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < len => Err(io::Error::new(
@@ -299,7 +300,7 @@ pub(crate) fn fits(len: u64) -> io::Result<()> {
 }
 
 pub(crate) fn create(name: &str, flags: MemfdFlags) -> io::Result<OwnedFd> {
-    // NOEXEC_SEAL is Linux 6.3; some systems demand it, older kernels don't know it.
+    // NOEXEC_SEAL exists since Linux 6.3. Some systems demand it, and older kernels do not know it.
     let base = flags | MemfdFlags::CLOEXEC;
     Ok(memfd_create(name, base | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(name, base))?)
 }
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn memory_whose_pages_could_be_kept_from_us_is_refused() {
-        // What adding this seal does to memory that is mapped already.
+        // Whether this seal can be added while the memory is mapped.
         let shrink = SealFlags::SHRINK.union(SealFlags::GROW);
         let file = create("test", MemfdFlags::ALLOW_SEALING).unwrap();
         ftruncate(&file, 4096).unwrap();
@@ -341,7 +342,7 @@ mod tests {
         let byte = |memory: &Memory, at| unsafe { memory.base().add(at).as_ptr() };
         // SAFETY: mapped for writing.
         unsafe { byte(&cut, 4096).write_volatile(1) };
-        // Its third page can't be had from here on, as if the system refused it.
+        // From here on its third page is missing, as if the system had refused it.
         ftruncate(&file, 2 * 4096).unwrap();
         assert!(!cut.is_damaged());
         // SAFETY: as above.
@@ -350,13 +351,13 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { byte(&cut, 4096).read_volatile() }, 1, "the others stay");
         drop(cut);
-        // Whoever has its place in the list is not damaged.
+        // A mapping that takes over its slot in the list is not damaged.
         assert!(!Memory::create("test", LEN).unwrap().0.is_damaged());
     }
 
     #[test]
     fn memory_in_huge_pages_is_refused() {
-        // Where the system has none, none can be passed either.
+        // Where the system has no huge pages, none can be passed either.
         let Ok(file) = create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB) else { return };
         if ftruncate(&file, 2 << 20).is_err() || fcntl_add_seals(&file, SEALS).is_err() {
             return;

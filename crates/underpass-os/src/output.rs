@@ -1,9 +1,8 @@
-//! What a process that nobody trusts writes to its standard outputs, on its way to those of the
-//! process that started it.
+//! Copies the standard outputs of an untrusted process to those of the process that started it.
 //!
 //! The untrusted process gets an end of a stream socket, and never the file that its starter writes
-//! to: a holder of that can read it, truncate it and change its flags. It gets no pipe either,
-//! whose lock it could hold for ever.
+//! to. A holder of that file could read it, truncate it and change its flags. It gets no pipe
+//! either, because it could hold a pipe's lock for ever.
 
 use crate::foreign::{ForeignFile, Table};
 use crate::{peer, signal};
@@ -14,42 +13,42 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Bytes that are copied at once.
+/// Bytes that one read copies.
 const ROOM: usize = 16 * 1024;
 
-/// Both ends of an output: one to read from, and one for the process that writes.
+/// Makes both ends of an output: one to read from, and one for the untrusted process.
 ///
-/// What is written and not read yet stays in the kernel, as many bytes as a socket holds
+/// The kernel keeps what is written and not read yet, up to the size of a socket's buffer
 /// (`net.core.wmem_default`). Beyond that the writer waits.
 ///
 /// # Errors
 /// Too many open files.
 pub fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
-    // Files could come along with the bytes, and to close them can take for ever.
+    // Files could come along with the bytes, and closing them can take for ever.
     peer::admit_files(&ours, false);
     Ok((ours, theirs.into()))
 }
 
-/// Copies all that comes over the reading end of a [`pair`] to a file, until nothing can come any
-/// more. These two are the next files that come over the exchange of `table`.
+/// Copies all that comes over the reading end of a [`pair`] to a file, until nothing more can come.
+/// The reading end and the file are the next two files that come over the exchange of `table`.
 ///
-/// It waits for the writer, for the file's reader, and, before Linux 6.16, for the maker of a
-/// file that comes along. So it may never return. If the file takes no more, the writer's next
-/// writes fail with `EPIPE`.
+/// It waits for the writer and for the file's reader. Before Linux 6.16 it also waits for the maker
+/// of any file that comes along. So it may never return. If the file takes no more, the writer's
+/// next writes fail with `EPIPE`.
 ///
 /// # Errors
-/// The exchange brought no such two files; what `read` says.
+/// The exchange did not bring these two files, or reading fails.
 pub fn copy(table: &Table) -> io::Result<()> {
     let next = || table.take()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
     let (from, to): (ForeignFile, ForeignFile) = (next()?, next()?);
     let (from, to) = (table.reach(&from), table.reach(&to));
-    // `write` says it as well.
+    // `write` returns this error as well.
     signal::block(signal::PIPE)?;
     let mut bytes = vec![0; ROOM];
     let mut takes_more = true;
-    // It reads to the end in any case: what is left in the queue would be closed by the thread
-    // that closes the last copy of this end.
+    // Read to the end in any case: otherwise the thread that closes the last copy of this end would
+    // close the files left in the queue.
     loop {
         let len = retry_on_intr(|| rustix::io::read(from, &mut bytes[..]))?;
         if len == 0 {
@@ -57,7 +56,7 @@ pub fn copy(table: &Table) -> io::Result<()> {
         }
         if takes_more && write_all(to, &bytes[..len]).is_err() {
             takes_more = false;
-            // A writer that is gone is as good.
+            // If the writer is gone already, that is fine too.
             let _ = shutdown(from, Shutdown::Read);
         }
     }
@@ -68,7 +67,7 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
         match rustix::io::write(to, bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(Errno::INTR) => {}
-            // Somebody has made the file nonblocking.
+            // Another holder has made the file nonblocking.
             Err(Errno::AGAIN) => {
                 retry_on_intr(|| poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None))?;
             }
@@ -88,7 +87,8 @@ mod tests {
     use std::os::fd::AsFd;
     use std::sync::mpsc::{Receiver, channel};
 
-    /// The writer's end, the reader of the file, the copied end, and what [`copy`] says.
+    /// Returns the writer's end, the reader of the file, the copied end, and the result of
+    /// [`copy`].
     fn copying() -> (UnixStream, PipeReader, UnixStream, Receiver<io::Result<()>>) {
         let (ours, theirs) = pair().unwrap();
         let (reader, file) = pipe().unwrap();
@@ -108,7 +108,7 @@ mod tests {
         writer.write_all(&[b'x'; 100_000]).unwrap();
         writer.write_all(b"last words").unwrap();
         drop(writer);
-        // Somebody has a copy of the writer's end.
+        // Another holder has a copy of the writer's end.
         ours.shutdown(net::Shutdown::Read).unwrap();
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn no_file_comes_along() {
         let (_ours, theirs) = pair().unwrap();
-        // Before Linux 6.16 it can.
+        // Before Linux 6.16 a file can come along.
         if let Err(e) = crate::socket::send(&theirs, b"with a file", &[theirs.as_fd()]) {
             assert_eq!(e.raw_os_error(), Some(rustix::io::Errno::PERM.raw_os_error()));
         }

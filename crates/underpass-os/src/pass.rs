@@ -9,13 +9,13 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What goes along: a stream carries no file without a byte.
+/// The byte that goes along, since a stream carries no file without a byte.
 const BYTE: [u8; 1] = [0];
 
-/// Passes `file` to whoever reads from the other end of `socket`, with one byte.
+/// Passes `file` to the reader of the other end of `socket`, with one byte.
 ///
 /// # Errors
-/// `socket` is no Unix socket, or its peer is gone, or doesn't read.
+/// `socket` is no Unix socket, or its peer is gone or does not read.
 pub fn pass(socket: impl AsFd, file: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -26,11 +26,11 @@ pub fn pass(socket: impl AsFd, file: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a file that [`pass`] has passed, if it comes until then, by the monotonic clock in ns.
+/// Takes a file that [`pass`] has passed, if it comes before `deadline_ns` of the monotonic clock.
 ///
 /// # Errors
-/// `TimedOut`; `UnexpectedEof` if the peer is gone; `InvalidData` if something else came; too many
-/// open files.
+/// `TimedOut`. `UnexpectedEof` if the peer is gone. `InvalidData` if something else came. Too many
+/// files are open.
 pub fn take_passed(socket: impl AsFd, deadline_ns: u64) -> io::Result<OwnedFd> {
     let come = || {
         let left = timespec(deadline_ns.saturating_sub(now_ns()));

@@ -1,11 +1,11 @@
-//! Reading memory of this process that may go away or change meanwhile.
+//! Reads memory of this process that may be unmapped or changed meanwhile.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-/// The mapping that `address` lies in, if there is one: of code, that of its library.
+/// The file of the mapping that contains `address`. For code, that is its library.
 ///
 /// # Examples
 /// ```
@@ -23,7 +23,7 @@ pub fn mapping(address: usize) -> Option<Range<usize>> {
     ranges.into_iter().find(|range| range.contains(&address))
 }
 
-/// A way to memory of this process by which nothing is assumed of it: the kernel copies it, or says
+/// Reads this process's memory without assuming that it is mapped: the kernel copies it, or reports
 /// that it is not there.
 ///
 /// # Examples
@@ -38,20 +38,20 @@ pub fn mapping(address: usize) -> Option<Range<usize>> {
 pub struct Peek(OwnedFd);
 
 impl Peek {
-    /// One.
+    /// Opens `/proc/self/mem`.
     ///
     /// # Errors
-    /// There is no `/proc`; too many open files.
+    /// There is no `/proc`, or too many files are open.
     pub fn new() -> io::Result<Self> {
         Ok(Self(open(c"/proc/self/mem", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// Copies what lies from `address` on, and says how many bytes of it are there.
+    /// Copies the bytes from `address` on, and returns how many of them are there.
     pub fn read(&self, address: usize, into: &mut [u8]) -> usize {
         rustix::io::pread(&self.0, into, address as u64).unwrap_or(0)
     }
 
-    /// The word at `address`, if it is there.
+    /// The word at `address`, if it is mapped.
     pub fn word(&self, address: usize) -> Option<usize> {
         let mut bytes = [0; size_of::<usize>()];
         (self.read(address, &mut bytes) == bytes.len()).then(|| usize::from_ne_bytes(bytes))

@@ -1,5 +1,5 @@
-//! Who is at the other end of a connection, as the kernel recorded it when the connection was made:
-//! nothing here is what the peer says.
+//! The identity of the process at the other end of a connection. The kernel recorded it when the
+//! connection was made, so nothing here relies on what the peer says.
 
 use crate::Socket;
 use crate::control_message::Sender;
@@ -8,19 +8,20 @@ use rustix::net::sockopt::set_socket_passcred;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Who is at the other end.
+/// The user, group and process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Process; 0 where this process' namespace has no number for it.
+    /// The process. 0 where this process's namespace has no number for it.
     pub pid: i32,
-    /// User: the effective one of who connected, the real one of who sent a message.
+    /// The user: the effective one of a connecting process, the real one of the sender of a
+    /// message.
     pub uid: u32,
-    /// Group, likewise.
+    /// The group, likewise.
     pub gid: u32,
 }
 
 impl Credentials {
-    /// Of this process: its effective user and group.
+    /// The effective user and group of this process.
     pub fn own() -> Self {
         Self {
             pid: rustix::process::getpid().as_raw_pid(),
@@ -39,45 +40,47 @@ impl Credentials {
 /// The process at the other end, as far as it can be watched.
 #[derive(Debug)]
 pub enum Other {
-    /// A descriptor of it (`pidfd`), which is readable once it has ended.
+    /// A descriptor of the process (`pidfd`), which becomes readable once the process has ended.
     Process(OwnedFd),
-    /// It has ended.
+    /// The process has ended.
     Ended,
-    /// It is this one, as far as the kernel knows: who makes a pair is at both of its ends.
+    /// The process is this one, as far as the kernel knows. The maker of a pair is at both of its
+    /// ends.
     This,
-    /// Nobody says.
+    /// The kernel does not say.
     Unknown,
 }
 
-/// A message that was looked at where it is.
+/// A message that was examined and left in the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Unread {
     /// Files come with it.
     pub with_files: bool,
-    /// Who sent it, if that was [asked for](Socket::ask_for_senders) before it was sent.
+    /// The sender, if it was [asked for](Socket::ask_for_senders) before the message was sent.
     pub sender: Option<Credentials>,
 }
 
-/// Groups and labels that are longer than this many bytes are asked for twice.
+/// Groups and labels longer than this many bytes take a second system call.
 const USUAL: usize = 256;
 
-/// One end of a connection, of which the kernel says who made the other end.
+/// One end of a connection. The kernel says which process made the other end.
 pub trait Connected: AsFd {
-    /// Who connected, or listened, at the other end; of a [`pair`](crate::Socket::pair), who made
-    /// it.
+    /// The process that connected or listened at the other end. For a
+    /// [`pair`](crate::Socket::pair), the process that made it.
     ///
     /// # Errors
-    /// What `SO_PEERCRED` says.
+    /// The errors of `SO_PEERCRED`.
     fn peer(&self) -> io::Result<Credentials> {
         let mut bytes = [0; size_of::<libc::ucred>()];
         option(self, libc::SO_PEERCRED, &mut bytes).map_err(|(e, _)| e)?;
         Ok(Credentials::of(&bytes))
     }
 
-    /// A descriptor of that process (`pidfd`), which no later process can take the place of.
+    /// A descriptor of that process (`pidfd`). No later process can take its place.
     ///
     /// # Errors
-    /// Linux before 6.5 has none; the process has ended and was waited for; too many open files.
+    /// Linux before 6.5 has none. The process has ended and was waited for. Too many files are
+    /// open.
     fn peer_process(&self) -> io::Result<OwnedFd> {
         let mut number = [0; 4];
         option(self, libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
@@ -85,10 +88,10 @@ pub trait Connected: AsFd {
         Ok(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(number)) })
     }
 
-    /// The same, of whatever there is of it.
+    /// The process at the other end, with all cases named.
     ///
     /// # Errors
-    /// Too many open files, or no memory.
+    /// Too many files are open, or there is no memory.
     fn other(&self) -> io::Result<Other> {
         if self.peer().is_ok_and(|peer| u32::try_from(peer.pid) == Ok(std::process::id())) {
             return Ok(Other::This);
@@ -96,7 +99,7 @@ pub trait Connected: AsFd {
         match self.peer_process() {
             Ok(process) => Ok(Other::Process(process)),
             Err(e) => match e.raw_os_error() {
-                // What Linux says, version by version, of a process that was waited for.
+                // The errors by which various Linux versions report a process that was waited for.
                 Some(libc::ESRCH | libc::EINVAL) => Ok(Other::Ended),
                 Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Err(e),
                 _ => Ok(Other::Unknown),
@@ -107,17 +110,17 @@ pub trait Connected: AsFd {
     /// The supplementary groups of that process.
     ///
     /// # Errors
-    /// What `SO_PEERGROUPS` says.
+    /// The errors of `SO_PEERGROUPS`.
     fn peer_groups(&self) -> io::Result<Vec<u32>> {
         let bytes = long_option(self, libc::SO_PEERGROUPS)?;
         Ok(bytes.as_chunks().0.iter().map(|group| u32::from_ne_bytes(*group)).collect())
     }
 
-    /// The label that a security module (SELinux, Smack, AppArmor) has given to that process;
-    /// nothing where none labels sockets.
+    /// The label that a security module (SELinux, Smack, AppArmor) has given to that process.
+    /// `None` where no module labels sockets.
     ///
     /// # Errors
-    /// What `SO_PEERSEC` says otherwise.
+    /// The other errors of `SO_PEERSEC`.
     fn peer_label(&self) -> io::Result<Option<String>> {
         match long_option(self, libc::SO_PEERSEC) {
             Ok(label) => {
@@ -133,39 +136,41 @@ pub trait Connected: AsFd {
 impl Connected for Socket {}
 
 impl Socket {
-    /// From now on the kernel names the sender of each message, to [`look`](Self::look) and to who
-    /// receives it.
+    /// Makes the kernel name the sender of each message from now on, to [`look`](Self::look) and to
+    /// receivers.
     ///
     /// # Errors
-    /// What `SO_PASSCRED` says.
+    /// The errors of `SO_PASSCRED`.
     pub fn ask_for_senders(&self) -> io::Result<()> {
         set_socket_passcred(self, true)?;
         self.sets_names_senders();
         Ok(())
     }
 
-    /// From now on messages that bring files are refused to their sender, or are let through again.
-    /// Before Linux 6.16 they always come.
+    /// Sets whether messages may bring files. If not, sending such a message fails. Before Linux
+    /// 6.16 such messages always come.
     pub fn admit_files(&self, admit: bool) {
         admit_files(self, admit);
     }
 
-    /// What lies first in the queue of a connection that was hung up on; nothing if that is empty.
+    /// The first message in the queue of a connection that was hung up on. `None` if the queue is
+    /// empty.
     ///
-    /// An empty message is told from the end by its sender: from now on the kernel names the sender
-    /// of each message. Where that can't be asked for, all queues are empty.
+    /// An empty message is distinguished from the end by its sender, so from now on the kernel
+    /// names the sender of each message. Where that is impossible, all queues count as empty.
     pub fn unread(&self) -> Option<Unread> {
         self.ask_for_senders().ok()?;
         let next = self.look().ok()?;
         next.sender.map(|_| next)
     }
 
-    /// Looks at the next message, which stays where it is. Its files do not come into this process.
+    /// Looks at the next message without taking it. Its files do not come into this process.
     ///
-    /// Nobody else may receive from this end meanwhile, or the answer is of another message.
+    /// Nobody else may receive from this end meanwhile. Otherwise the answer describes another
+    /// message.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none.
+    /// `WouldBlock` if there is no message.
     pub fn look(&self) -> io::Result<Unread> {
         let next = self.take(&mut [], self.room_for_sender(), libc::MSG_PEEK)?;
         Ok(Unread { with_files: next.lost, sender: next.sender.as_ref().map(Credentials::of) })
@@ -197,7 +202,7 @@ fn set_option(socket: impl AsFd, which: libc::c_int, to: libc::c_int) -> io::Res
     }
 }
 
-/// An option of any length.
+/// Reads an option of any length.
 fn long_option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int) -> io::Result<Vec<u8>> {
     let mut room = USUAL;
     loop {
@@ -207,14 +212,14 @@ fn long_option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int) -> io::Result<V
                 bytes.truncate(len);
                 return Ok(bytes);
             }
-            // It says how long it is.
+            // The kernel says how long the option is.
             Err((e, len)) if e.raw_os_error() == Some(libc::ERANGE) && len > room => room = len,
             Err((e, _)) => return Err(e),
         }
     }
 }
 
-/// Puts an option into `bytes`; gives its length, also where there is no room for it.
+/// Reads an option into `bytes`. Returns its length, also where there is no room for it.
 fn option<S: AsFd + ?Sized>(
     socket: &S,
     which: libc::c_int,
@@ -237,10 +242,10 @@ fn option<S: AsFd + ?Sized>(
     }
 }
 
-/// Whether the process of a `pidfd` has not ended.
+/// Whether the process of a `pidfd` is still running.
 ///
 /// # Errors
-/// What `poll` says.
+/// The errors of `poll`.
 pub fn lives(process: &OwnedFd) -> io::Result<bool> {
     let mut asked = [PollFd::new(process, PollFlags::IN)];
     Ok(rustix::io::retry_on_intr(|| poll(&mut asked, Some(&Default::default())))? == 0)

@@ -1,4 +1,4 @@
-//! Waiting for many files at once: for the clerk, never on the path of a call.
+//! Waits for many files at once. The clerk uses it; it is never on the path of a call.
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
@@ -6,18 +6,18 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A set of files, each under a key of the caller's, and a bell that any kernel thread of this
-/// domain can ring.
+/// A set of files, each under a key that the caller chooses. It also has a bell that any kernel
+/// thread of this domain can ring.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
     bell: OwnedFd,
 }
 
-/// What is there to do.
+/// An event that [`Poller::wait`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// Somebody rang [`Poller::ring`].
+    /// A thread called [`Poller::ring`].
     Bell,
     /// The file of this key has a message, or its peer is gone.
     File(u64),
@@ -37,26 +37,27 @@ impl Poller {
         Ok(Self { epoll, bell })
     }
 
-    /// Watches `file` under `key` (not `u64::MAX`, which is the bell's).
+    /// Watches `file` under `key`. The key must not be `u64::MAX`, which is the bell's.
     ///
     /// # Errors
-    /// No memory; too many watches (`fs.epoll.max_user_watches`).
+    /// There is no memory, or there are too many watches (`fs.epoll.max_user_watches`).
     pub fn add(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         let what = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
     }
 
-    /// Watches `file` as [`add`](Self::add) does, but tells nothing of it until it is
-    /// [listened](Self::listen_again) to.
+    /// Watches `file` as [`add`](Self::add) does, but reports nothing until
+    /// [`listen_again`](Self::listen_again) is called for it.
     ///
     /// # Errors
-    /// As of [`add`](Self::add).
+    /// The errors of [`add`](Self::add).
     pub fn add_quietly(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         let what = epoll::EventFlags::ONESHOT;
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
     }
 
-    /// Tells nothing of `file`, which is watched under `key`, but one time that its peer is gone.
+    /// Reports nothing more about `file`, which is watched under `key`, except one time that its
+    /// peer is gone.
     pub fn quieten(&self, file: impl AsFd, key: u64) {
         self.change(file, key, epoll::EventFlags::ONESHOT);
     }
@@ -67,26 +68,26 @@ impl Poller {
     }
 
     fn change(&self, file: impl AsFd, key: u64, what: epoll::EventFlags) {
-        // It fails only if the file isn't watched any more.
+        // This fails only if the file is not watched any more.
         let _ = epoll::modify(&self.epoll, file, epoll::EventData::new_u64(key), what);
     }
 
     /// Stops watching `file`.
     pub fn remove(&self, file: impl AsFd) {
-        // It fails only if the file isn't watched, which is what was asked for.
+        // This fails only if the file is not watched, which is the wanted result.
         let _ = epoll::delete(&self.epoll, file);
     }
 
-    /// Ends the [`wait`](Self::wait) of whoever waits, or the next one.
+    /// Ends the current [`wait`](Self::wait), or the next one.
     pub fn ring(&self) {
-        // It can fail only when the bell is still ringing.
+        // This can fail only if the bell is still ringing.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Waits for something to do, for at most `timeout_ns`; empty if nothing came.
+    /// Waits for events, for at most `timeout_ns`. The result is empty if nothing came.
     ///
     /// # Errors
-    /// What `epoll_wait` says, interruptions apart.
+    /// The errors of `epoll_wait`, except interruptions.
     pub fn wait(&self, timeout_ns: Option<u64>) -> io::Result<Vec<Ready>> {
         let timeout = timeout_ns
             .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 });

@@ -1,4 +1,4 @@
-//! How many CPUs' worth of time the control groups of this process grant it.
+//! The processor time that the control groups of this process grant, in CPUs.
 
 mod mounts;
 
@@ -6,10 +6,10 @@ use mounts::{Mount, Version};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The CPUs' worth of time that this process may use, rounded up: the least that its control group
-/// and all groups above it grant.
+/// The processor time that this process may use, in CPUs and rounded up. This is the least that its
+/// control group and all groups above it grant.
 ///
-/// Nothing if none sets a quota, or none can be read.
+/// `None` if no group sets a quota, or none can be read.
 ///
 /// # Examples
 /// ```
@@ -19,7 +19,7 @@ pub fn processors() -> Option<usize> {
     processors_at(Path::new("/proc/self"), Path::new("/"))
 }
 
-/// As [`processors`], with `proc_self` in the place of `/proc/self`, and mount points looked for
+/// As [`processors`], with `proc_self` in the place of `/proc/self`. Mount points are looked up
 /// below `root`.
 pub fn processors_at(proc_self: &Path, root: &Path) -> Option<usize> {
     let groups = fs::read_to_string(proc_self.join("cgroup")).ok()?;
@@ -31,21 +31,21 @@ pub fn processors_at(proc_self: &Path, root: &Path) -> Option<usize> {
     let seen = mounts
         .iter()
         .any(|mount| group(&groups, mount.version).is_some_and(|ours| inside(ours, &mount.root).is_some()));
-    // Where a container sees paths of its host, our group lies below no mount: the tops are the
-    // nearest that we can see.
+    // In a container that sees paths of its host, our group lies below no mount. The mounted tops
+    // are then the nearest groups that we can see.
     if seen { least(inside) } else { least(|_, _| Some(PathBuf::new())) }
 }
 
-/// The least that the groups grant that lie on the way from ours, which is `at` that place below
-/// `mount`, up to the mount point.
+/// The least quota of the groups from ours up to the mount point. `at` says where our group lies
+/// below `mount`.
 fn least(mount: &Mount, groups: &str, root: &Path, at: fn(&Path, &Path) -> Option<PathBuf>) -> Option<usize> {
     let below = at(group(groups, mount.version)?, &mount.root)?;
     let top = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
-    // A path is its own first ancestor; above the mount point there are no groups any more.
+    // A path is its own first ancestor. Above the mount point there are no groups.
     below.ancestors().filter_map(|group| granted(&top.join(group), mount.version)).min()
 }
 
-/// The path of our group in the hierarchy of `version`: a line is `ID:CONTROLLERS:PATH`.
+/// The path of our group in the hierarchy of `version`. A line is `ID:CONTROLLERS:PATH`.
 fn group(groups: &str, version: Version) -> Option<&Path> {
     groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
@@ -58,24 +58,24 @@ fn group(groups: &str, version: Version) -> Option<&Path> {
     })
 }
 
-/// Where the group `ours` lies below a mount whose top is the group `root`, if it does.
+/// The place of the group `ours` below a mount whose top is the group `root`, if it lies below it.
 fn inside(ours: &Path, root: &Path) -> Option<PathBuf> {
     let below = ours.strip_prefix(root).ok()?;
     below.components().all(|part| matches!(part, Component::Normal(_))).then(|| below.to_path_buf())
 }
 
-/// What the group of this directory grants by itself.
+/// The quota that the group of this directory sets itself.
 fn granted(group: &Path, version: Version) -> Option<usize> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     let (quota, period) = match version {
         Version::Two => {
             let both = read("cpu.max")?;
             let mut words = both.split_whitespace();
-            // "max" is no number, and no quota.
+            // "max" is not a number, and means no quota.
             (words.next()?.parse::<u64>().ok()?, words.next()?.parse::<u64>().ok()?)
         }
         Version::One => {
-            // -1 is no quota.
+            // -1 means no quota.
             let quota = read("cpu.cfs_quota_us")?.trim().parse::<u64>().ok()?;
             (quota, read("cpu.cfs_period_us")?.trim().parse::<u64>().ok()?)
         }

@@ -1,5 +1,5 @@
-//! Memory that nobody can change any more: passed from process to process without a copy, and read
-//! in place.
+//! Memory that nobody can change any more. Processes pass it to each other without a copy, and read
+//! it in place.
 
 use crate::calls::numbers::SYS_cachestat;
 use crate::memory::{TMPFS, create, fits};
@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// What makes memory unchangeable, for its maker too. `WRITE` can't be had while anybody maps the
-/// file writable, and forbids that from then on.
+/// The seals that make memory unchangeable, for its maker too. `WRITE` is refused while any process
+/// maps the file writable, and forbids such mappings from then on.
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A `memfd` that is being written, to be sealed.
+/// A `memfd` that is being written and will be sealed.
 #[derive(Debug)]
 pub struct Unsealed {
     file: File,
@@ -25,18 +25,18 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
-    /// An empty one.
+    /// Makes an empty file.
     ///
     /// # Errors
-    /// `Unsupported` if this kernel has no `memfd`; too many open files.
+    /// `Unsupported` if this kernel has no `memfd`, or too many files are open.
     pub fn create(name: &str) -> io::Result<Self> {
         Ok(Self { file: create(name, MemfdFlags::ALLOW_SEALING)?.into(), written: 0 })
     }
 
-    /// Seals what was written.
+    /// Seals the written bytes.
     ///
     /// # Errors
-    /// No memory; too many mappings.
+    /// There is no memory, or there are too many mappings.
     pub fn seal(self) -> io::Result<SealedMemory> {
         let file = OwnedFd::from(self.file);
         fcntl_add_seals(&file, SEALS)?;
@@ -62,22 +62,24 @@ impl Write for Unsealed {
 enum Pages {
     AllThere,
     Missing,
-    /// The kernel doesn't say: before Linux 6.5, or where it may not be asked.
+    /// The kernel does not say: it is older than Linux 6.5, or a sandbox forbids the question.
     Unknown,
 }
 
 impl Pages {
-    /// Of the first `len` bytes of `file`: those that it has, less those that lie beyond. So
-    /// nothing is counted of a file that ends where it should, however large it is.
+    /// Counts the pages of the first `len` bytes of `file`: all pages of the file, less those
+    /// beyond `len`. So in a file that ends at `len` no page is counted singly, however large it
+    /// is.
     ///
-    /// The kernel answers without the inode's lock. `SEEK_HOLE` takes that lock, under which a
-    /// peer's `pwrite` may wait for ever for the page that it writes from, also when the file is
-    /// sealed.
+    /// The kernel answers this without the inode's lock. `SEEK_HOLE` takes that lock. A peer's
+    /// `pwrite` may hold the lock for ever while it waits for the page that it writes from, also
+    /// when the file is sealed.
     fn of(file: &OwnedFd, len: usize) -> io::Result<Self> {
         // SAFETY: it has no preconditions.
         let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(1).max(1);
         let len = (len as u64).next_multiple_of(page);
-        // Those beyond are counted last: what its maker adds meanwhile counts against the maker.
+        // The pages beyond `len` are counted last, so that pages which its maker adds meanwhile
+        // count against the maker.
         let bytes = (fstat(file)?.st_blocks as u64).saturating_mul(512);
         if bytes < len {
             return Ok(Self::Missing);
@@ -90,9 +92,10 @@ impl Pages {
     }
 }
 
-/// How many pages of `file` from byte `begin` on are in memory or swapped out (`cachestat`).
+/// The number of pages of `file` from byte `begin` on that are in memory or swapped out
+/// (`cachestat`).
 fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
-    // `struct cachestat_range`: the beginning, and the length, of which 0 means all.
+    // `struct cachestat_range`: the beginning, and the length, where 0 means all.
     let range = [begin, 0];
     // `struct cachestat`: cached, dirty, written back, evicted, and lately evicted.
     let mut told = [0u64; 5];
@@ -104,16 +107,16 @@ fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
 
 /// A sealed `memfd`, mapped to be read.
 ///
-/// Its bytes are an ordinary slice, though another process may have made them and have them mapped
-/// too, for nobody can write or unmap what is behind them:
-/// * `F_SEAL_WRITE` is refused by the kernel while a writable mapping or a write under way exists,
-///   and forbids writing, writable mappings and holes made later; no seal can be taken back.
-/// * `F_SEAL_SHRINK` keeps every page within the file, so that none of them faults for lying beyond
-///   its end (`SIGBUS`).
-/// * Its pages are ordinary ones, since those of huge pages can run out under a reader, who then
-///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing,
-///   would cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory`
-///   of 2). Where the kernel doesn't say which are there, it fills the holes as the file is mapped
+/// Its bytes are an ordinary slice, though another process may have made them and mapped them too.
+/// Nobody can write or unmap what is behind them:
+/// * The kernel refuses `F_SEAL_WRITE` while a writable mapping or a write in progress exists. The
+///   seal forbids writing, writable mappings and holes made later. No seal can be taken back.
+/// * `F_SEAL_SHRINK` keeps every page within the file, so that no access faults beyond its end
+///   (`SIGBUS`).
+/// * Its pages are ordinary ones, because huge pages can run out under a reader, which then faults.
+///   All pages were there when the file was mapped. A hole costs its maker nothing, but would cost
+///   its reader memory, and kills the reader where memory is short (`vm.overcommit_memory` of 2).
+///   Where the kernel does not say which pages are there, it fills the holes as the file is mapped
 ///   ([decision 0055](../../../doc/decisions/0055-holes-in-sealed-memory-are-refused.md)).
 #[derive(Debug)]
 pub struct SealedMemory {
@@ -122,16 +125,16 @@ pub struct SealedMemory {
     file: OwnedFd,
 }
 
-// SAFETY: the bytes never change, and the mapping has no owner thread.
+// SAFETY: the bytes never change, and no thread owns the mapping.
 unsafe impl Send for SealedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SealedMemory {}
 
 impl SealedMemory {
-    /// Maps a file, from wherever it came, after checking that it is such memory.
+    /// Maps a file from any source, after checking that it is such memory.
     ///
     /// # Errors
-    /// `InvalidData` if it isn't; else what `mmap` says.
+    /// `InvalidData` if it is not. Otherwise the errors of `mmap`.
     pub fn adopt(file: OwnedFd) -> io::Result<Self> {
         let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
         let seals = fcntl_get_seals(&file).map_err(|_| refused("a file that is no memory"))?;
@@ -151,9 +154,9 @@ impl SealedMemory {
         if len == 0 {
             return Ok(Self { base: NonNull::dangling(), len, file });
         }
-        // Private, since older kernels (before 6.7) map no sealed file shared. Nobody writes, so
-        // the pages are the file's all the same.
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
+        // Private, since kernels before 6.7 do not map a sealed file shared. Nobody writes, so the
+        // pages are the file's all the same. SAFETY: a fresh mapping at an address of the kernel's
+        // choice overlaps nothing of ours.
         let base = unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapped = Self { base, len, file };
@@ -163,22 +166,22 @@ impl SealedMemory {
         Ok(mapped)
     }
 
-    /// Has the kernel fill the holes, if there are any, so that want of memory for them is an error
-    /// here and no fault (`SIGBUS`) of the reader. Takes the longer the larger it is.
+    /// Makes the kernel fill the holes, if there are any. Lack of memory is then an error here, and
+    /// no fault (`SIGBUS`) of the reader. The time grows with the size.
     fn fill(&self) -> io::Result<()> {
-        // SAFETY: the mapping is ours, and its bytes stay what they are: a hole is read as zeros.
+        // SAFETY: the mapping is ours, and its bytes do not change: a hole is read as zeros.
         let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_POPULATE_READ) };
         match io::Error::last_os_error() {
             _ if filled == 0 => Ok(()),
-            // Before Linux 5.14 it can't.
+            // Linux before 5.14 cannot do this.
             e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            // A page that the system refuses, as a fault would (`SIGBUS`).
+            // The system refuses a page. An access to it would raise `SIGBUS`.
             e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
             e => Err(e),
         }
     }
 
-    /// The file, to have it.
+    /// Returns a descriptor of the file.
     ///
     /// # Errors
     /// Too many open files.
@@ -192,8 +195,8 @@ impl Deref for SealedMemory {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` bytes are mapped while `self` lives, or there are none; they are
-        // initialized, nobody can change them, and reading them can't fault, as the type's
+        // SAFETY: `len` bytes are mapped while `self` lives, or there are none. They are
+        // initialized, nobody can change them, and reading them cannot fault, as the type's
         // description shows.
         unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
@@ -266,7 +269,7 @@ mod tests {
         holes.write_at(b"x", 1 << 30).unwrap();
         fcntl_add_seals(&holes, SEALS).unwrap();
         assert!(refused(holes).contains("not all there"));
-        // Where the kernel has no huge pages there is nothing to refuse.
+        // Where the kernel has no huge pages, there is nothing to refuse.
         if let Ok(huge) = create("test", MemfdFlags::ALLOW_SEALING.union(MemfdFlags::HUGETLB)) {
             fcntl_add_seals(&huge, SEALS).unwrap();
             assert!(refused(huge).contains("huge"));
@@ -284,7 +287,7 @@ mod tests {
         fcntl_add_seals(&kept, SEALS).unwrap();
         let kept = OwnedFd::from(kept);
         match Pages::of(&kept, LEN).unwrap() {
-            // Before Linux 6.5 nobody says.
+            // Before Linux 6.5 the kernel does not say.
             Pages::Unknown => assert!(pages_from(&kept, 0).is_none()),
             _ => assert!(refused(kept).contains("not all there")),
         }
@@ -312,14 +315,14 @@ mod tests {
         let base = unsafe { mmap(ptr::null_mut(), LEN, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
         let mapped = SealedMemory { base: NonNull::new(base.unwrap().cast()).unwrap(), len: LEN, file };
         mapped.fill().unwrap();
-        // Before Linux 6.5 nobody says more than their number.
+        // Before Linux 6.5 the kernel gives only the number of pages.
         assert_ne!(Pages::of(&fd, LEN).unwrap(), Pages::Missing);
         assert!(mapped.iter().all(|&byte| byte == 0));
     }
 
     #[test]
     fn memory_that_is_all_there_is_taken_however_it_was_filled() {
-        // Written, given in advance, and of a size that ends within a page.
+        // Written pages, pages allocated in advance, and a size that ends within a page.
         for (given, len) in [(0, 1), (0, 4096), (0, 4097), (1 << 20, 1 << 20), (1 << 21, (1 << 21) - 7)] {
             let file = memory(MemfdFlags::ALLOW_SEALING);
             if given > 0 {

@@ -1,4 +1,4 @@
-//! A signal by which kernel threads of this process interrupt each other.
+//! Signals by which kernel threads of this process interrupt each other.
 
 use crate::fault;
 use std::io;
@@ -6,20 +6,21 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Signals have numbers below.
+/// Signal numbers are below this.
 const SIGNALS: usize = 65;
 
-/// What runs in the handler, by the signal's number.
+/// The function that runs in the handler, by the signal's number.
 static HANDLERS: [OnceLock<fn()>; SIGNALS] = [const { OnceLock::new() }; SIGNALS];
 
-/// As `HANDLERS`, of those that run aside and are told what they interrupted.
+/// As `HANDLERS`, for functions that run on the fault stack and learn which instruction they
+/// interrupted.
 static ASIDE: [OnceLock<fn(usize)>; SIGNALS] = [const { OnceLock::new() }; SIGNALS];
 
-/// What a terminal sends for Ctrl-\\: programs that are not told otherwise die of it.
+/// The signal that a terminal sends for Ctrl-\\. By default it ends a program.
 pub const QUIT: i32 = libc::SIGQUIT;
-/// What comes to a kernel thread that writes where nobody reads any more.
+/// The signal that comes to a kernel thread when it writes to a connection without a reader.
 pub const PIPE: i32 = libc::SIGPIPE;
-/// What [`alarm`] brings.
+/// The signal that [`alarm`] sends.
 pub const ALARM: i32 = libc::SIGALRM;
 
 /// The `n`th real-time signal that the C library leaves to programs.
@@ -32,12 +33,12 @@ pub fn realtime(n: i32) -> i32 {
     signal
 }
 
-/// Runs `handler` whenever `signal` comes to a kernel thread of this process, on the stack of what
-/// it interrupts.
+/// Runs `handler` whenever `signal` comes to a kernel thread of this process, on the stack of the
+/// interrupted code.
 ///
-/// While it runs the signal is held back from its kernel thread, and `errno` is afterwards what it
-/// was. System calls that can be restarted are. `handler` may use atomics, futexes and thread-local
-/// words that its kernel thread has used before, and nothing else: what it interrupts may hold any
+/// While it runs, the signal is blocked on its kernel thread. `errno` is restored afterwards.
+/// System calls that can be restarted are restarted. `handler` may use only atomics, futexes and
+/// thread-local words that its kernel thread has used before. The interrupted code may hold any
 /// lock, the allocator's among them.
 ///
 /// # Errors
@@ -50,26 +51,26 @@ pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
     if *place.get_or_init(|| handler) as usize != handler as usize {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
     }
-    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be
+    // Not SA_ONSTACK: an interrupted thread may stay in the handler for long, and needs a stack of
     // its own.
     take(signal, on_signal as *const () as libc::sighandler_t, libc::SA_RESTART)
 }
 
-/// Has `signal` do again what it does by default, if its handler is one that [`install`] has
-/// installed.
+/// Restores the default action of `signal`, if [`install`] has installed its handler.
 pub(crate) fn uninstall(signal: i32) {
     let ours = on_signal as *const () as libc::sighandler_t;
     if action(signal, None).is_ok_and(|found| found == ours) {
-        // It can't fail where the same number has just been asked about.
+        // This cannot fail, because the same number has just been asked about.
         let _ = action(signal, Some((libc::SIG_DFL, 0)));
     }
 }
 
-/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`]), and
-/// `handler` is told the instruction that was interrupted, or 0 where that isn't known.
+/// As [`install`], but the handler runs on the kernel thread's fault stack if it has one (see
+/// [`fault`]). `handler` gets the address of the interrupted instruction, or 0 where it is not
+/// known.
 ///
 /// # Errors
-/// As of [`install`].
+/// The errors of [`install`].
 pub fn install_aside(signal: i32, handler: fn(usize)) -> io::Result<()> {
     let place = usize::try_from(signal).ok().and_then(|number| ASIDE.get(number));
     let place = place.ok_or(io::ErrorKind::InvalidInput)?;
@@ -80,20 +81,21 @@ pub fn install_aside(signal: i32, handler: fn(usize)) -> io::Result<()> {
     take(signal, on_signal_aside as *const () as libc::sighandler_t, flags)
 }
 
-/// Has `signal` interrupt the system call that its kernel thread waits in, and do nothing else.
+/// Makes `signal` interrupt the system call in which its kernel thread waits, without any other
+/// effect.
 ///
 /// # Errors
-/// As of [`install`].
+/// The errors of [`install`].
 pub fn install_interrupting(signal: i32) -> io::Result<()> {
     take(signal, on_interrupting as *const () as libc::sighandler_t, 0)
 }
 
 extern "C" fn on_interrupting(_: i32) {}
 
-/// Has this process ignore `signal`.
+/// Makes this process ignore `signal`.
 ///
 /// # Errors
-/// `InvalidInput` if it is none that can be ignored.
+/// `InvalidInput` if `signal` cannot be ignored.
 pub fn ignore(signal: i32) -> io::Result<()> {
     action(signal, Some((libc::SIG_IGN, 0))).map(|_| ())
 }
@@ -111,7 +113,7 @@ fn take(signal: i32, ours: libc::sighandler_t, flags: i32) -> io::Result<()> {
     action(signal, Some((ours, flags))).map(|_| ())
 }
 
-/// Sets the handler of `signal`, if given one, and gives the one that there was.
+/// Sets the handler of `signal`, if one is given. Returns the earlier handler.
 pub(crate) fn action(
     signal: i32,
     handler: Option<(libc::sighandler_t, i32)>,
@@ -131,9 +133,9 @@ pub(crate) fn action(
 }
 
 extern "C" fn on_signal(signal: i32) {
-    // SAFETY: it takes nothing, and gives the address of this kernel thread's own `errno`.
+    // SAFETY: this takes nothing, and returns the address of this kernel thread's own `errno`.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: the address is good for as long as the kernel thread lives.
+    // SAFETY: the address is valid for as long as the kernel thread lives.
     let before = unsafe { errno.read() };
     if let Some(handler) = HANDLERS.get(signal as usize).and_then(OnceLock::get) {
         handler();
@@ -154,19 +156,19 @@ extern "C" fn on_signal_aside(signal: i32, _: *mut libc::siginfo_t, context: *mu
     unsafe { errno.write(before) };
 }
 
-/// Has [`ALARM`] come to this process after so many seconds. May be called in a handler.
+/// Sends [`ALARM`] to this process after that many seconds. A handler may call this.
 pub fn alarm(seconds: u32) {
     // SAFETY: it takes a number, and is one system call.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Ends this process with `status`, and runs nothing before. May be called in a handler.
+/// Ends this process with `status`, without running any clean-up. A handler may call this.
 pub(crate) fn exit(status: i32) -> ! {
     // SAFETY: it takes a number, and is one system call.
     unsafe { libc::_exit(status) }
 }
 
-/// Lets `signal` come to the calling kernel thread.
+/// Unblocks `signal` on the calling kernel thread.
 ///
 /// # Errors
 /// `InvalidInput` if there is no such signal.
@@ -174,7 +176,7 @@ pub fn unblock(signal: i32) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, signal)
 }
 
-/// Holds `signal` back from the calling kernel thread until it is [`unblock`]ed.
+/// Blocks `signal` on the calling kernel thread until [`unblock`].
 ///
 /// # Errors
 /// `InvalidInput` if there is no such signal.
@@ -210,7 +212,7 @@ mod tests {
 
     fn count() {
         COUNT.set(COUNT.get() + 1);
-        // Fails, and sets `errno`.
+        // This fails, and sets `errno`.
         let _ = rustix::fs::open("", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     }
 
@@ -221,7 +223,7 @@ mod tests {
         install(signal, count).unwrap();
         assert_eq!(install(signal, || ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         COUNT.set(0);
-        // To oneself, it has come when the call returns.
+        // A signal to the thread itself has been handled when the call returns.
         current().signal(signal).unwrap();
         assert_eq!(COUNT.get(), 1);
         block(signal).unwrap();

@@ -1,5 +1,4 @@
-//! The meeting place of two domains: a Unix socket that stands for a name, and the pair that it
-//! hands out.
+//! Unix sockets: one that stands for an exported name, and connections between two domains.
 
 use crate::Directory;
 use crate::clock::timespec;
@@ -21,10 +20,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most files that one message of an honest domain carries.
+/// The most files that a message of an honest domain carries.
 pub const MOST_FILES: usize = 65;
 
-/// A name that clients can connect to; dropping it removes the name.
+/// A name that clients can connect to. Dropping it removes the name.
 #[derive(Debug)]
 pub struct Listening {
     fd: Vital,
@@ -32,14 +31,14 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Puts `name` into `directory`, for users that `mode` of the socket lets write (0o600: this
-    /// user).
+    /// Puts `name` into `directory`, for the users that `mode` of the socket lets write (0o600:
+    /// this user).
     ///
-    /// A socket that nobody listens on any more is replaced.
+    /// A socket without a listener is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` if a living domain has the name; `AlreadyExists` if something that is no socket
-    /// has it; what the kernel says otherwise.
+    /// `AddrInUse` if a living domain has the name. `AlreadyExists` if a file that is no socket has
+    /// it. Otherwise the kernel's errors.
     pub fn bind(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
         let dir = directory.lock()?;
         let path = directory.join(name);
@@ -51,7 +50,7 @@ impl Listening {
             }
             Ok(_) => match Socket::connect(directory, name) {
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(&path)?,
-                // A full backlog is a sign of life too.
+                // A full backlog also shows that the domain lives.
                 Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::ErrorKind::AddrInUse.into());
@@ -63,15 +62,15 @@ impl Listening {
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
-    /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects
-    /// from then on comes here. There is no moment at which nobody listens. The other's socket goes
-    /// on without a name.
+    /// As [`bind`](Self::bind), but takes the name over if a living domain has it. Later clients
+    /// connect to this domain. At every moment one of the two listens. The other domain's socket
+    /// loses its name.
     ///
     /// The other domain accepts one more connection, which ends without a message once the name is
-    /// taken over: a hint to look at its name.
+    /// taken over. That is a hint to check its name.
     ///
     /// # Errors
-    /// As `bind`, but for `AddrInUse`.
+    /// The errors of `bind`, except `AddrInUse`.
     pub fn replace(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
         let dir = directory.lock()?;
         let path = directory.join(name);
@@ -81,10 +80,11 @@ impl Listening {
             _ => {}
         }
         let fresh = directory.join(&format!(".{}-{name}", std::process::id()));
-        // What one of this number left that was killed in the middle of this.
+        // A process with the same number may have been killed in the middle of this, and may have
+        // left this file.
         let _ = fs::remove_file(&fresh);
-        // Afterwards no path leads to the other domain. A domain that can't be told looks by
-        // itself.
+        // From now on no path leads to the other domain. A domain that cannot be reached finds out
+        // by itself.
         let hint = Socket::connect(directory, name);
         let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
         fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
@@ -92,22 +92,22 @@ impl Listening {
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
-    /// Accepts nobody any more: who connects is refused, and whoever waits to be accepted is sent
-    /// off.
+    /// Stops accepting. Later connections are refused, and those that wait to be accepted are
+    /// closed.
     pub fn hang_up(&self) {
         hang_up(&self.fd);
     }
 
-    /// Where it stands.
+    /// The place of the name.
     pub fn standing(&self) -> &Standing {
         &self.standing
     }
 
-    /// Removes `name` from `directory` if it is a socket that nobody listens on any more: what a
-    /// domain leaves that was killed. Says whether it was.
+    /// Removes `name` from `directory` if it is a socket without a listener, which a killed domain
+    /// leaves. Returns whether it was removed.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's errors.
     pub fn remove_dead(directory: &Directory, name: &str) -> io::Result<bool> {
         let _dir = directory.lock()?;
         match Socket::connect(directory, name) {
@@ -119,10 +119,10 @@ impl Listening {
         }
     }
 
-    /// The next client that waits.
+    /// Accepts the next waiting client.
     ///
     /// # Errors
-    /// `WouldBlock` if none does; too many open files.
+    /// `WouldBlock` if no client waits, or too many files are open.
     pub fn accept(&self) -> io::Result<Socket> {
         let fd = accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         Ok(Socket::own(Vital::new(fd)))
@@ -137,28 +137,28 @@ impl AsFd for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Nobody may take the name over between the look and the removal, unless files have run
-        // out.
+        // The lock keeps other domains from taking the name over between the check and the removal.
+        // It is missing only if files have run out.
         let _held = self.standing.path.parent().and_then(|directory| Directory::at(directory).lock().ok());
         if self.standing.stamp().ok() == Some(self.standing.stamp) {
-            // Already gone is as good.
+            // If the file is gone already, that is fine too.
             let _ = fs::remove_file(&self.standing.path);
         }
     }
 }
 
-/// A name, and which socket stands for it.
+/// A name, and the identity of the socket that stands for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     path: PathBuf,
     stamp: Stamp,
 }
 
-/// Which file something is: device and inode.
+/// The identity of a file: device and inode.
 type Stamp = (u64, u64);
 
 impl Standing {
-    /// Whether another socket stands there by now.
+    /// Whether another socket stands at the path by now.
     pub fn is_replaced(&self) -> bool {
         self.stamp().is_ok_and(|now| now != self.stamp)
     }
@@ -177,14 +177,15 @@ fn no_socket() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket stands there")
 }
 
-/// A socket at `path`, where nothing is, that listens.
+/// Makes a listening socket at `path`, where no file is.
 fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Stamp)> {
     let fd = open()?;
     bind(&fd, &address(path, dir)?)?;
     crate::failpoint!("export-bound");
     let ready = || {
         chmod(path, Mode::from_raw_mode(mode))?;
-        // Whoever connects has these, too, until it is somebody whose files are wanted.
+        // Accepted connections inherit this. It holds until the peer is known and its files are
+        // wanted.
         crate::peer::admit_files(&fd, false);
         listen(&fd, 1024)?;
         crate::failpoint!("export-listening");
@@ -199,7 +200,7 @@ fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Sta
     }
 }
 
-/// One end of a connection between two domains. Messages keep their bounds; no operation blocks.
+/// One end of a connection between two domains. Message boundaries are kept. No operation blocks.
 #[derive(Debug)]
 pub struct Socket {
     fd: Vital,
@@ -210,7 +211,7 @@ pub struct Socket {
 /// What came with one message.
 #[derive(Debug)]
 pub struct Received {
-    /// Bytes in the buffer; 0 when the peer is gone.
+    /// Bytes in the buffer. 0 if the peer is gone.
     pub len: usize,
     /// Files that came along.
     pub files: Vec<OwnedFd>,
@@ -224,12 +225,12 @@ impl Socket {
     /// Connects to `name` in `directory`.
     ///
     /// # Errors
-    /// `NotFound`: no such name; `ConnectionRefused`: its server is dead; `PermissionDenied`: not
-    /// for this user; `WouldBlock`: more clients wait there than it takes.
+    /// `NotFound`: there is no such name. `ConnectionRefused`: its server is dead.
+    /// `PermissionDenied`: this user may not connect. `WouldBlock`: the server's backlog is full.
     pub fn connect(directory: &Directory, name: &str) -> io::Result<Self> {
         let fd = Vital::new(open()?);
         let path = directory.join(name);
-        // Only a path too long for an address goes through the open directory.
+        // Only a path that is too long for an address goes through the open directory.
         let address = match SocketAddrUnix::new(&path) {
             Ok(address) => address,
             Err(_) => return Ok(Self::own(connect_through(directory, &path, fd)?)),
@@ -238,12 +239,12 @@ impl Socket {
         Ok(Self::own(fd))
     }
 
-    /// One that no other process has.
+    /// Wraps an end that no other process has.
     fn own(fd: Vital) -> Self {
         Self { fd, names_senders: AtomicBool::new(false) }
     }
 
-    /// The two ends of a connection that stands for no name: one to keep, one to pass on.
+    /// Makes the two ends of a connection without a name: one to keep, one to pass on.
     ///
     /// # Errors
     /// Too many open files.
@@ -253,12 +254,11 @@ impl Socket {
         Ok((Self::own(Vital::new(ours)), theirs))
     }
 
-    /// The other end of a [`pair`](Self::pair) that this process made, or one that a process made
-    /// which this one trusts. (What a peer has made is a
-    /// [`SendingEnd`](crate::foreign::SendingEnd).)
+    /// Adopts the other end of a [`pair`](Self::pair) that this process or a trusted process made.
+    /// (An end that a peer has made is a [`SendingEnd`](crate::foreign::SendingEnd).)
     ///
     /// # Errors
-    /// `InvalidData` if it is no such thing.
+    /// `InvalidData` if `fd` is not such an end.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         match Self::is_one(&fd) {
             true => Ok(Self::own(Vital::new(fd))),
@@ -266,9 +266,9 @@ impl Socket {
         }
     }
 
-    /// Whether it is such a thing.
+    /// Whether `fd` is such an end.
     pub fn is_one(fd: &OwnedFd) -> bool {
-        // Asked of the kernel's sockets alone: any other file answers that it is none.
+        // Only the kernel's own sockets answer this. Any other file reports that it is no socket.
         let kind = socket_domain(fd).and_then(|domain| Ok((domain, socket_type(fd)?)));
         matches!(kind, Ok((AddressFamily::UNIX, SocketType::SEQPACKET)))
     }
@@ -276,18 +276,18 @@ impl Socket {
     /// Sends one message, with files. It never waits.
     ///
     /// # Errors
-    /// `WouldBlock` if the peer doesn't read; `BrokenPipe` if it is gone.
+    /// `WouldBlock` if the peer does not read. `BrokenPipe` if it is gone.
     pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
         send(&self.fd, bytes, files)
     }
 
     /// Takes the next message, and the files that came along, into this process.
     ///
-    /// Only for messages of this very process, or of one that it trusts: whoever has made a file
-    /// decides how long its closing takes. Of others, see [`receive_plain`](Self::receive_plain).
+    /// Use this only for messages of this process or of a trusted one: the maker of a file decides
+    /// how long closing it takes. For other messages see [`receive_plain`](Self::receive_plain).
     ///
     /// # Errors
-    /// `WouldBlock` if there is none; `InvalidData` if it is longer than `buffer`.
+    /// `WouldBlock` if there is no message. `InvalidData` if it is longer than `buffer`.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let received = self.receive_any(buffer)?;
         match received.cut {
@@ -298,42 +298,42 @@ impl Socket {
         }
     }
 
-    /// The same, of any length.
+    /// As [`receive`](Self::receive), for a message of any length.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none.
+    /// `WouldBlock` if there is no message.
     pub fn receive_any(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let message = self.take(buffer, ALL, 0)?;
         Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
     }
 
-    /// Takes the next message, of which a [`look`](Self::look) has shown that it brings no files.
+    /// Takes the next message, after a [`look`](Self::look) has shown that it brings no files.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none.
+    /// `WouldBlock` if there is no message.
     pub fn receive_plain(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let message = self.take(buffer, self.room_for_sender(), 0)?;
         Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
     }
 
-    /// Words that the sender takes beside a message, if the kernel names it. No file has room
-    /// there.
+    /// Words that the sender's credentials take beside a message, if the kernel names the sender. A
+    /// file does not fit there.
     pub(crate) fn room_for_sender(&self) -> usize {
-        // Relaxed: whoever reads is the one who has asked, or comes after it.
+        // Relaxed: the reader is the thread that asked for senders, or runs after it.
         if self.names_senders.load(Ordering::Relaxed) { SENDER } else { 0 }
     }
 
-    /// From now on the kernel names senders.
+    /// Notes that the kernel names senders from now on.
     pub(crate) fn sets_names_senders(&self) {
         self.names_senders.store(true, Ordering::Relaxed);
     }
 
-    /// The next message, with what fits into so many words beside it.
+    /// Takes the next message, and `room` words of control messages beside it.
     pub(crate) fn take(&self, buffer: &mut [u8], room: usize, flags: libc::c_int) -> io::Result<Message> {
         let message = control_message::receive(self.as_fd(), buffer, room, flags)?;
         if message.unknown {
-            // It came of an option that no honest domain sets. Each further one might leave a
-            // descriptor open.
+            // An unknown control message comes of an option that no honest domain sets. Each
+            // further one might leave a descriptor open.
             self.hang_up();
         }
         Ok(message)
@@ -344,16 +344,18 @@ impl Socket {
         hang_up(&self.fd);
     }
 
-    /// Lets the peer send no more. What it has sent stays here, and it can be sent to.
+    /// Lets the peer send no more. Its earlier messages stay in the queue, and messages can still
+    /// be sent to it.
     pub fn receive_no_more(&self) {
-        // A connection that is gone already is as good.
+        // If the connection is gone already, that is fine too.
         let _ = shutdown(&self.fd, Shutdown::Read);
     }
 
-    /// Waits until a message or the peer's end has come; `false` if `deadline_ns` passes first.
+    /// Waits until a message has come or the peer is gone. Returns `false` if `deadline_ns` passes
+    /// first.
     ///
     /// # Errors
-    /// What `poll` says.
+    /// The errors of `poll`.
     pub fn wait(&self, deadline_ns: u64) -> io::Result<bool> {
         loop {
             let left = deadline_ns.saturating_sub(crate::clock::now_ns());
@@ -379,7 +381,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) ->
 }
 
 pub(crate) fn hang_up(socket: impl AsFd) {
-    // A connection that is gone already is as good.
+    // If the connection is gone already, that is fine too.
     let _ = shutdown(socket, Shutdown::Both);
 }
 
@@ -404,7 +406,7 @@ fn address(path: &Path, dir: &fs::File) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(path).or_else(|_| SocketAddrUnix::new(short(path, dir)))?)
 }
 
-/// An address holds 107 bytes; through the open directory any path fits.
+/// An address holds 107 bytes. Through the open directory any path fits.
 fn short(path: &Path, dir: &fs::File) -> PathBuf {
     let name = path.file_name().unwrap_or_default();
     Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name)
@@ -480,7 +482,7 @@ mod tests {
         fs::rename(path, &kept).unwrap();
         assert!(!living.standing().is_replaced(), "it is gone");
         drop(living);
-        // A socket file that nobody listens on: what `kill -9` leaves.
+        // A socket file without a listener, as `kill -9` leaves it.
         fs::rename(&kept, directory.join("a")).unwrap();
         let again = Listening::bind(&directory, "a", 0o600).unwrap();
         drop(again);
@@ -504,7 +506,8 @@ mod tests {
         assert!(new.accept().is_ok() && Socket::connect(&directory, "a").is_ok(), "the name stays");
         drop((before, after, new));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        // Where nobody was it is an export like any other; what is no socket stays.
+        // Where no domain had the name, this is an export like any other. A file that is no socket
+        // stays.
         drop(Listening::replace(&directory, "a", 0o600).unwrap());
         fs::write(directory.join("a"), b"").unwrap();
         let refused = Listening::replace(&directory, "a", 0o600).unwrap_err();

@@ -1,14 +1,15 @@
-//! Starting a process that shares nothing with this one.
+//! Starts a process that shares nothing with this one.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that `command` starts inherit no file but the standard ones, and die with the
-/// kernel thread that starts it.
+/// Makes the process that `command` starts inherit only the standard files, and die with the kernel
+/// thread that starts it.
 pub fn isolate(command: &mut Command) {
     let prepare = || {
-        // SAFETY: numbers alone; it marks files to be closed by `exec`, and touches no memory.
+        // SAFETY: the call takes numbers alone. It marks files to be closed by `exec`, and touches
+        // no memory.
         let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
         if closed != 0 {
             return Err(io::Error::last_os_error());

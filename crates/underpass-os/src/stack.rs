@@ -1,4 +1,4 @@
-//! Memory for an execution stack, with a guard below it.
+//! Memory for an execution stack, with a guard page below it.
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -15,8 +15,8 @@ const PAGE: usize = 4096;
 /// Bytes of the guard below each stack.
 pub const GUARD: usize = PAGE;
 
-/// `MADV_FREE`, Linux 4.5: the kernel may take the pages when it is short of memory, unless they
-/// are written to before.
+/// `MADV_FREE`, Linux 4.5: when memory is short the kernel may take the pages, unless they are
+/// written to before.
 const MADV_FREE: i32 = 8;
 
 /// An anonymous mapping whose lowest page can't be touched.
@@ -26,14 +26,14 @@ pub struct StackMemory {
     len: usize,
 }
 
-// SAFETY: it is plain memory that this value alone owns; nothing in it is tied to a kernel thread.
+// SAFETY: it is plain memory that this value alone owns. Nothing in it is tied to a kernel thread.
 unsafe impl Send for StackMemory {}
 
 impl StackMemory {
-    /// Where its lowest address and its length lie in a value, for debuggers.
+    /// The offsets of its lowest address and of its length in a value, for debuggers.
     pub const PARTS: (usize, usize) = (std::mem::offset_of!(Self, low), std::mem::offset_of!(Self, len));
 
-    /// Maps at least `usable` bytes of stack over one guard page. Pages are taken when they are
+    /// Maps at least `usable` bytes of stack above one guard page. A page takes memory when it is
     /// first touched.
     ///
     /// # Errors
@@ -57,11 +57,11 @@ impl StackMemory {
         if unsafe { libc::madvise(self.low.as_ptr(), PAGE, MADV_GUARD_INSTALL) } == 0 {
             return Ok(());
         }
-        // SAFETY: as above; the page becomes inaccessible, which is what a guard is for.
+        // SAFETY: as above. The page becomes inaccessible, as a guard must be.
         Ok(unsafe { mprotect(self.low.as_ptr(), PAGE, MprotectFlags::empty()) }?)
     }
 
-    /// The highest address; stacks grow down from here.
+    /// The highest address. Stacks grow down from here.
     pub fn top(&self) -> usize {
         self.low.as_ptr() as usize + self.len
     }
@@ -71,17 +71,16 @@ impl StackMemory {
         self.low.as_ptr() as usize
     }
 
-    /// Lets the kernel take the pages that lie wholly below `address` when it is short of memory.
-    /// Those that are written to before are kept. A kernel that doesn't know this lets all stay as
-    /// it is.
+    /// Lets the kernel take the pages that lie wholly below `address` when memory is short. Pages
+    /// that are written to before are kept. A kernel without this feature keeps them all.
     ///
     /// # Safety
-    /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
+    /// Nothing below `address` is needed any more, and no thread writes there meanwhile.
     pub unsafe fn lend_below(&self, address: usize) {
         let (low, high) = (self.bottom() + PAGE, address.min(self.top()) & !(PAGE - 1));
         if low < high {
             // SAFETY: the pages lie in our own mapping, above the guard, and the caller needs
-            // nothing of what is there.
+            // nothing of their contents.
             unsafe { libc::madvise(low as *mut c_void, high - low, MADV_FREE) };
         }
     }
@@ -92,38 +91,38 @@ impl StackMemory {
     }
 }
 
-/// Gives the pages of a stack back to the kernel, all but the uppermost `kept` bytes, if the stack
+/// Gives the pages of a stack back to the kernel, except the uppermost `kept` bytes, if the stack
 /// was ever used below those.
 ///
-/// It looks for that at the page below the kept bytes, so a stack of which less was used costs no
-/// system call. A use that leaves nothing but zeros in that page is not noticed. The page above the
-/// guard is the lowest that goes.
+/// To find out, it reads the page below the kept bytes, so a stack of which less was used costs no
+/// system call. A use that leaves only zeros in that page is not noticed. The lowest page that it
+/// gives back is the one above the guard.
 ///
 /// # Safety
-/// `low` and `high` are where the guard of a [`StackMemory`] begins and where that ends. Nothing
-/// below `high - kept` is needed any more, and nobody reads or writes there meanwhile.
+/// `low` is the beginning of the guard of a [`StackMemory`], and `high` is the end of that memory.
+/// Nothing below `high - kept` is needed any more, and no thread reads or writes there meanwhile.
 pub unsafe fn give_back_deep((low, high): (usize, usize), kept: usize) {
     let (lowest, below) = (low + GUARD, high.saturating_sub(kept) & !(PAGE - 1));
     if below < lowest + PAGE {
         return;
     }
     let page = ptr::with_exposed_provenance::<u64>(below - PAGE);
-    // SAFETY: the page lies in the mapping and above its guard, is aligned, and nobody writes it
+    // SAFETY: the page lies in the mapping and above its guard, is aligned, and no thread writes it
     // meanwhile.
     let words = unsafe { std::slice::from_raw_parts(page, PAGE / size_of::<u64>()) };
     if words.iter().fold(0, |any, word| any | word) == 0 {
         return;
     }
     let pages = ptr::with_exposed_provenance_mut(lowest);
-    // SAFETY: the pages lie in the mapping, and the caller needs nothing of what is there.
+    // SAFETY: the pages lie in the mapping, and the caller needs nothing of their contents.
     let given = unsafe { madvise(pages, below - lowest, Advice::LinuxDontNeed) };
     debug_assert!(given.is_ok());
 }
 
-/// Where the stack of the calling kernel thread begins, above its guard, and where it ends. `None`
-/// if the system does not say.
+/// The bounds of the stack of the calling kernel thread: its beginning above the guard, and its
+/// end. `None` if the system does not say.
 ///
-/// The first kernel thread of a process reads `/proc/self/maps` for this.
+/// For the first kernel thread of a process this reads `/proc/self/maps`.
 ///
 /// # Examples
 /// ```
@@ -147,14 +146,14 @@ pub fn kernel_stack() -> Option<(usize, usize)> {
     (told == 0).then(|| (low.addr(), low.addr() + size))
 }
 
-/// Bytes of address space or of private memory that this process may have: the least that its
-/// limits say (`ulimit -v`, `ulimit -d`). `None` if they say nothing.
+/// Bytes of address space or of private memory that this process may have: the smaller of its
+/// limits (`ulimit -v`, `ulimit -d`). `None` if neither is set.
 pub fn most_private() -> Option<u64> {
     [Resource::As, Resource::Data].into_iter().filter_map(|of| getrlimit(of).current).min()
 }
 
-/// Whether the kernel promises memory for all of a mapping when that is made
-/// (`vm.overcommit_memory` is 2). `false` if it does not say.
+/// Whether the kernel reserves memory for a whole mapping when it is made (`vm.overcommit_memory`
+/// is 2). `false` if the system does not say.
 pub fn promises_memory() -> bool {
     fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
 }
@@ -198,7 +197,7 @@ mod tests {
         unsafe { give_back_deep((low, high), KEPT) };
         assert!(!deep.iter().any(|&address| resident(address)));
         assert!(kept.iter().all(|&address| resident(address)));
-        // A stack that has no more than the kept part stays as it is.
+        // A stack that has used no more than the kept part stays as it is.
         write(low + PAGE);
         // SAFETY: as above.
         unsafe { give_back_deep((low, high), 16 * PAGE) };
@@ -211,7 +210,7 @@ mod tests {
     fn a_kernel_thread_knows_its_stack() {
         let size = |bounds: Option<(usize, usize)>| bounds.map(|(low, high)| high - low).unwrap();
         let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(kernel_stack).unwrap();
-        // The C library may give it the stack of a thread that has ended, which was larger.
+        // The C library may reuse the larger stack of a thread that has ended.
         assert!(size(thread.join().unwrap()) >= 1 << 20);
     }
 }

@@ -1,22 +1,22 @@
-//! When and where somebody was called, in one word: for who measures what a wake-up costs.
+//! A timestamp with a CPU, in one word, to measure what a wake-up costs.
 
 use crate::{clock, cpu};
 
-/// Where a stamp has the CPU; above it is the time, to some thousand ns.
+/// The bits that hold the CPU. Above them is the time, in steps of 4,096 ns.
 const CPU: u64 = (1 << 12) - 1;
 
-/// A moment, and the CPU of who took it.
+/// A moment, and the CPU on which it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(u64);
 
 impl Stamp {
-    /// Here and now. Never 0 in bits.
+    /// The current moment and CPU. Its bits are never 0.
     pub fn now() -> Self {
         Self::at(clock::now_ns())
     }
 
-    /// The same, to compare with another domain's: by the system's clock, whatever time namespaces
-    /// they are in. As [`clock::ahead_ns`] it reads `/proc`, once.
+    /// As [`now`](Self::now), but comparable with another domain's: it uses the system's clock,
+    /// whatever time namespaces the domains are in. As [`clock::ahead_ns`] it reads `/proc`, once.
     pub fn shared() -> Self {
         Self::at(clock::now_ns().saturating_add_signed(-clock::ahead_ns()))
     }
@@ -25,18 +25,19 @@ impl Stamp {
         Self((ns & !CPU) | (cpu::current() as u64 & CPU))
     }
 
-    /// As a word.
+    /// The timestamp as a word.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// What [`bits`](Self::bits) gave; or what somebody says they gave.
+    /// The timestamp of a word from [`bits`](Self::bits). A word from another process is untrusted.
     pub fn of(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// How long it took, in ns, who was called at `called` to run at this moment: nothing if both
-    /// were on one CPU, where that costs a tenth, or if the call came before `since` or after now.
+    /// The ns from `called`, when a thread was woken, to this moment, when it runs. `None` if both
+    /// were on one CPU, where a wake-up costs a tenth. `None` also if `called` lies before `since`
+    /// or after now.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,5 @@
-//! For which systems and processors Underpass can be built. Others are told what they lack.
+//! The systems and processors for which Underpass can be built. On others, the compiler's error
+//! says what is missing.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

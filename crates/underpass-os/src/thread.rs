@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tid(i32);
 
-/// The calling kernel thread's.
+/// The number of the calling kernel thread.
 ///
 /// # Examples
 /// ```
@@ -24,17 +24,17 @@ pub fn current() -> Tid {
 /// All kernel threads of this process at this moment.
 ///
 /// # Errors
-/// No `/proc`.
+/// There is no `/proc`.
 pub fn all() -> io::Result<Vec<Tid>> {
     let found = std::fs::read_dir("/proc/self/task")?;
     Ok(found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Tid)).collect())
 }
 
-/// A number that tells the calling kernel thread from every other that lives: never 0, of no other
-/// meaning, and a multiple of 16.
+/// A number that distinguishes the calling kernel thread from every other living one. It is never
+/// 0, is a multiple of 16, and has no other meaning.
 ///
-/// One instruction, and read anew each time: also right in a user-level thread that has moved to
-/// another kernel thread meanwhile.
+/// It takes one instruction and is read anew each time. So it is also right in a user-level thread
+/// that has moved to another kernel thread meanwhile.
 ///
 /// # Examples
 /// ```
@@ -71,7 +71,8 @@ pub fn here() -> usize {
     PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
-/// Where others find the number of a kernel thread that runs something, if one does.
+/// A word in which other threads find the number of the kernel thread that runs something, if one
+/// does.
 ///
 /// # Examples
 /// ```
@@ -85,14 +86,14 @@ pub fn here() -> usize {
 pub struct TidCell(AtomicI32);
 
 impl TidCell {
-    /// Nobody's yet.
+    /// Without a kernel thread.
     pub const fn new() -> Self {
         Self(AtomicI32::new(0))
     }
 
-    /// From now on it is this one, or none.
+    /// Sets the kernel thread, or none.
     pub fn set(&self, tid: Option<Tid>) {
-        // Relaxed, here and below: a number by itself.
+        // Relaxed, here and below: the number stands by itself.
         self.0.store(tid.map_or(0, |tid| tid.0), Ordering::Relaxed);
     }
 
@@ -116,7 +117,8 @@ impl Tid {
     /// Sends `signal` to this kernel thread of this process (`tgkill`).
     ///
     /// # Errors
-    /// `NotFound` if it has ended; `WouldBlock` if too many signals wait already (`ulimit -i`).
+    /// `NotFound` if it has ended. `WouldBlock` if too many signals are pending already (`ulimit
+    /// -i`).
     pub fn signal(self, signal: i32) -> io::Result<()> {
         let process = rustix::process::getpid().as_raw_pid();
         // SAFETY: `tgkill` takes three numbers and touches no memory of ours.
@@ -129,15 +131,15 @@ impl Tid {
         }
     }
 
-    /// The address of the word on which this kernel thread of this process sleeps in the kernel
-    /// (`futex`), if it does.
+    /// The address of the futex word on which this kernel thread of this process sleeps, if it
+    /// does.
     pub fn sleeps_on(self) -> Option<usize> {
         let line = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.0)).ok()?;
         parse_call(&line)
     }
 }
 
-/// A line holds the number of the system call and its arguments, the first of which is where.
+/// A line holds the number of the system call and its arguments. The first argument is the address.
 fn parse_call(line: &str) -> Option<usize> {
     let mut words = line.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
@@ -145,28 +147,29 @@ fn parse_call(line: &str) -> Option<usize> {
     (number == libc::SYS_futex).then_some(first)
 }
 
-/// What the kernel says that a kernel thread does.
+/// What a kernel thread does, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or would if it had a CPU.
+    /// It runs, or is ready to run.
     Running,
     /// It sleeps in the kernel, for an event (`S`) or for a device or a page (`D`).
     Blocked,
-    /// It is stopped, or ends.
+    /// It is stopped, or is ending.
     Other,
 }
 
-/// A kernel thread of this process to look at again and again.
+/// A kernel thread of this process whose state is read repeatedly.
 #[derive(Debug)]
 pub struct Task {
     stat: OwnedFd,
 }
 
 impl Task {
-    /// The one of this number. Takes no memory, as [`state`](Self::state).
+    /// Opens the kernel thread of this number. It takes no memory, and neither does
+    /// [`state`](Self::state).
     ///
     /// # Errors
-    /// `NotFound` if there is none, or no `/proc`; too many open files.
+    /// `NotFound` if there is no such thread, or no `/proc`. Too many files are open.
     pub fn open(tid: Tid) -> io::Result<Self> {
         let mut path = [0u8; 40];
         // The rest stays zero, and ends the path.
@@ -175,10 +178,10 @@ impl Task {
         Ok(Self { stat: open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())? })
     }
 
-    /// What it does.
+    /// Its current state.
     ///
     /// # Errors
-    /// It has ended.
+    /// The thread has ended.
     pub fn state(&self) -> io::Result<State> {
         let mut line = [0u8; 128];
         let read = rustix::io::pread(&self.stat, &mut line, 0)?;
@@ -186,8 +189,8 @@ impl Task {
     }
 }
 
-/// The state stands behind the name, which is in parentheses, may hold some itself, and has 15
-/// bytes at the most.
+/// The state follows the name. The name is in parentheses, may contain parentheses itself, and has
+/// at most 15 bytes.
 fn parse(line: &[u8]) -> State {
     let name_ends = line.iter().rposition(|&byte| byte == b')');
     match name_ends.and_then(|at| line.get(at + 2)) {
