@@ -1,9 +1,9 @@
 //! The interface that the benchmarks call, and calls of it as a subject.
 
-use crate::contest::Subject;
-use crate::counted::{Both, Counted, Tally};
-use crate::role::Role;
-use crate::{Error, Figures};
+use crate::measure::call_counters::{Both, CallCounters, CountedCalls};
+use crate::measure::contest::Subject;
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Figures};
 use std::sync::Arc;
 use std::time::Duration;
 use underpass::sync::Barrier;
@@ -20,7 +20,7 @@ pub trait Probe {
     /// Gives `len` bytes.
     fn get(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// Gives what the server's domain has counted so far.
-    fn counted(&self) -> Result<Counted, CallError>;
+    fn counted(&self) -> Result<CallCounters, CallError>;
     /// Computes for so many ns.
     fn compute(&self, ns: u64) -> Result<(), CallError>;
     /// Gives how many ends of bindings the server's domain looks at.
@@ -44,8 +44,8 @@ impl Probe for Answers {
         Ok(vec![1; len as usize])
     }
 
-    fn counted(&self) -> Result<Counted, CallError> {
-        Ok(Counted::here())
+    fn counted(&self) -> Result<CallCounters, CallError> {
+        Ok(CallCounters::here())
     }
 
     fn compute(&self, ns: u64) -> Result<(), CallError> {
@@ -75,13 +75,13 @@ const APPEAR: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Serves the interface until the process is killed.
-pub(crate) fn serve(_: &Role) -> Result<(), Error> {
+pub(crate) fn serve(_: &ChildRole) -> Result<(), BenchError> {
     Ok(exporting(NAME).run()?)
 }
 
 /// The same by a domain that has no processor of its own, but those that its callers donate (URPC's
 /// S = 0).
-pub(crate) fn serve_donated(role: &Role) -> Result<(), Error> {
+pub(crate) fn serve_donated(role: &ChildRole) -> Result<(), BenchError> {
     underpass::processors::set(0);
     serve(role)
 }
@@ -92,18 +92,18 @@ pub(crate) fn exporting(name: &str) -> Server {
 }
 
 /// One more binding of the interface.
-pub(crate) fn bind() -> Result<ProbeClient, Error> {
+pub(crate) fn bind() -> Result<ProbeClient, BenchError> {
     bind_to(NAME)
 }
 
 /// One more binding of what is exported under this name.
-pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, Error> {
+pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, BenchError> {
     Ok(ProbeClient::import_within(name, APPEAR)?)
 }
 
 /// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel
 /// thread may use now.
-pub(crate) fn import() -> Result<ProbeClient, Error> {
+pub(crate) fn import() -> Result<ProbeClient, BenchError> {
     let probe = bind()?;
     // A first call by a user-level thread, so that there are activations before the measuring
     // thread settles elsewhere.
@@ -113,9 +113,9 @@ pub(crate) fn import() -> Result<ProbeClient, Error> {
 }
 
 /// What a calling thread does again and again.
-pub(crate) trait Call: Fn() -> Result<(), CallError> + Clone + Send + 'static {}
+pub(crate) trait CallFn: Fn() -> Result<(), CallError> + Clone + Send + 'static {}
 
-impl<F: Fn() -> Result<(), CallError> + Clone + Send + 'static> Call for F {}
+impl<F: Fn() -> Result<(), CallError> + Clone + Send + 'static> CallFn for F {}
 
 /// Calls made by threads of this domain, one or many at once.
 pub(crate) struct Calls<F> {
@@ -123,7 +123,7 @@ pub(crate) struct Calls<F> {
     by: By,
     call: F,
     probe: Option<ProbeClient>,
-    tally: Tally,
+    counts: CountedCalls,
 }
 
 /// Who calls.
@@ -135,10 +135,16 @@ enum By {
     Kernel,
 }
 
-impl<F: Call> Calls<F> {
+impl<F: CallFn> Calls<F> {
     /// `threads` user-level threads that make `call` again and again.
     pub(crate) fn new(name: &str, threads: u64, call: F) -> Self {
-        Self { name: name.into(), by: By::Users(threads.max(1)), call, probe: None, tally: Tally::default() }
+        Self {
+            name: name.into(),
+            by: By::Users(threads.max(1)),
+            call,
+            probe: None,
+            counts: CountedCalls::default(),
+        }
     }
 
     /// The same by the kernel thread that measures.
@@ -152,13 +158,13 @@ impl<F: Call> Calls<F> {
     }
 
     /// What was counted.
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
+    pub(crate) fn counts(&self) -> CountedCalls {
+        self.counts
     }
 
     /// With what was counted.
     pub(crate) fn tell(&self, figures: Figures) -> Figures {
-        self.tally.tell(figures)
+        self.counts.tell(figures)
     }
 
     /// How many call.
@@ -171,7 +177,7 @@ impl<F: Call> Calls<F> {
 
     /// Has each thread warm up, and all begin `work`, which is `share` calls, together; gives what
     /// they return.
-    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, Error>
+    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, BenchError>
     where
         T: Send + 'static,
         W: Fn(&F) -> Result<T, CallError> + Clone + Send + 'static,
@@ -206,7 +212,7 @@ impl<F: Call> Calls<F> {
         for (result, counted) in done {
             results.push(result?);
             if let Some((before, after)) = counted {
-                self.tally.add(share * threads, &before?, &after?);
+                self.counts.add(share * threads, &before?, &after?);
             }
         }
         Ok(results)
@@ -224,12 +230,12 @@ fn warm_up(call: impl Fn() -> Result<(), CallError>) -> Result<(), CallError> {
     Ok(())
 }
 
-impl<F: Call> Subject for Calls<F> {
+impl<F: CallFn> Subject for Calls<F> {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let threads = self.threads();
         let share = operations.div_ceil(threads);
         let spans = self.together(share, move |call| {
@@ -245,7 +251,7 @@ impl<F: Call> Subject for Calls<F> {
         Ok((u128::from(end - start) * u128::from(operations) / u128::from(share * threads)) as u64)
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         let share = operations.div_ceil(self.threads());
         let taken = self.together(share, move |call| {
             let mut taken = Vec::with_capacity(share as usize);

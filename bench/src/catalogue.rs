@@ -1,8 +1,8 @@
 //! The benchmarks that there are.
 
-use crate::client::Client;
-use crate::role::Role;
-use crate::{Error, Pinning};
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Pinning};
 use crate::{limits, lrpc, othreads, sizes, threads, urpc};
 
 /// A benchmark.
@@ -22,8 +22,8 @@ pub(crate) struct Scenario {
     /// What they are called.
     pub(crate) cases: &'static [&'static str],
     pub(crate) pinning: Pinning,
-    pub(crate) client: fn(&Client) -> Result<(), Error>,
-    pub(crate) server: fn(&Role) -> Result<(), Error>,
+    pub(crate) client: fn(&ScenarioClient) -> Result<(), BenchError>,
+    pub(crate) server: fn(&ChildRole) -> Result<(), BenchError>,
 }
 
 /// All of them.
@@ -38,7 +38,7 @@ pub static CATALOGUE: &[Benchmark] = &[
 ];
 
 /// The one called `name`.
-pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {
+pub(crate) fn find(name: &str) -> Result<&'static Benchmark, BenchError> {
     CATALOGUE.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
         let names: Vec<_> = CATALOGUE.iter().map(|benchmark| benchmark.name).collect();
         let names = names.join(", ");
@@ -55,7 +55,7 @@ pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
 }
 
 impl Benchmark {
-    pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, Error> {
+    pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, BenchError> {
         let found = self.scenarios.iter().find(|scenario| scenario.name == name);
         found.ok_or_else(|| format!("{} has no scenario `{name}`", self.name).into())
     }

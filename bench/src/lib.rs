@@ -9,53 +9,39 @@
 //! at the channel, and at the wake-up of a thread.
 //!
 //! A benchmark is a list of scenarios ([`CATALOGUE`]). For each the parent starts two children from
-//! its own executable, a client and a server ([`Role`]); they share a page of words ([`lines`]);
-//! the client measures ([`contest`]) and reports rows ([`Row`]), which the parent passes on
+//! its own executable, a client and a server ([`ChildRole`]); they share a page of words ([`raw::shared_words`]);
+//! the client measures ([`measure::contest`]) and reports rows ([`Row`]), which the parent passes on
 //! ([`run()`]).
 //!
-//! *Read first:* `contest.rs`, then `urpc/null.rs`.
+//! *Read first:* `measure/contest.rs`, then `urpc/null.rs`.
 #![deny(unsafe_code)]
 
 mod calls;
 mod catalogue;
-mod client;
-pub mod contest;
-mod counted;
-mod effort;
-mod hand;
 mod limits;
-#[allow(unsafe_code, reason = "two processes share the words; each block says why it may")]
-pub mod lines;
 mod lrpc;
-mod machine;
+pub mod measure;
 mod othreads;
-mod pair;
-mod peers;
-pub mod ping;
 mod placement;
-mod process;
-mod responder;
-mod role;
-mod row;
+mod processes;
+pub mod raw;
+mod report;
 mod run;
-mod scratch;
 mod sizes;
 mod socket;
-mod summary;
-mod table;
 mod threads;
 mod urpc;
 
 pub use catalogue::{Benchmark, CATALOGUE};
-pub use effort::Effort;
-pub use machine::Machine;
-pub use pair::SUBCOMMAND;
+pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
-pub use role::{Role, Side, play};
-pub use row::{Figures, Row};
-pub use run::{Listener, Options, run};
-pub use summary::Summary;
-pub use table::Table;
+pub use processes::pair::SUBCOMMAND;
+pub use processes::role::{ChildRole, ProcessSide, play};
+pub use report::machine::Machine;
+pub use report::row::{Figures, Row};
+pub use report::summary::Summary;
+pub use report::table::ResultTable;
+pub use run::{RunObserver, RunOptions, run};
 
 /// Why a benchmark can't be run.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;

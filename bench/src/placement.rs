@@ -1,6 +1,6 @@
 //! Which side runs where.
 
-use crate::Error;
+use crate::BenchError;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Placement {
     ///
     /// # Errors
     /// If the kernel doesn't tell which CPUs may be used.
-    pub fn choose() -> Result<Self, Error> {
+    pub fn choose() -> Result<Self, BenchError> {
         let all = cpu::allowed()?;
         let &near = all.first().ok_or("the kernel allows this process no CPU; see `taskset -p $$`")?;
         let core = |cpu| topology(cpu, "thread_siblings_list");

@@ -1,13 +1,15 @@
 //! A run of one benchmark.
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::role::{Role, Side};
-use crate::scratch::Scratch;
-use crate::{Effort, Error, Placement, Row, catalogue, pair, peers};
+use crate::processes::pair;
+use crate::processes::peers;
+use crate::processes::role::{ChildRole, ProcessSide};
+use crate::processes::scratch::Scratch;
+use crate::{BenchError, Effort, Placement, Row, catalogue};
 use std::path::PathBuf;
 
 /// Who hears what comes out of a run, as it comes.
-pub trait Listener {
+pub trait RunObserver {
     /// A case is done, or was skipped.
     fn row(&mut self, row: &Row);
 
@@ -20,7 +22,7 @@ pub trait Listener {
 
 /// How to run a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct RunOptions {
     /// The case that is wanted, or the group of cases, if not all are.
     pub case: Option<String>,
     /// How long to measure.
@@ -29,7 +31,7 @@ pub struct Options {
     pub peers: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     fn default() -> Self {
         Self { case: None, effort: Effort::FULL, peers: None }
     }
@@ -42,7 +44,7 @@ impl Default for Options {
 ///
 /// # Errors
 /// If there is no such benchmark or case, or a scenario fails.
-pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result<(), Error> {
+pub fn run(name: &str, options: &RunOptions, listener: &mut dyn RunObserver) -> Result<(), BenchError> {
     let benchmarks = match name {
         "all" => catalogue::CATALOGUE.iter().collect(),
         name => vec![catalogue::find(name)?],
@@ -63,7 +65,7 @@ pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result
 }
 
 /// Whether one of `benchmarks` has this `case`.
-fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
+fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), BenchError> {
     let scenarios = benchmarks.iter().flat_map(|benchmark| benchmark.scenarios);
     let cases: Vec<&str> = scenarios.flat_map(|scenario| scenario.cases).copied().collect();
     if cases.iter().any(|known| catalogue::selects(Some(case), known)) {
@@ -74,7 +76,7 @@ fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
 
 /// What all scenarios of a run have in common.
 struct Run<'a> {
-    options: &'a Options,
+    options: &'a RunOptions,
     placement: Placement,
     scratch: Scratch,
     peers: Option<PathBuf>,
@@ -89,11 +91,11 @@ impl Run<'_> {
         &self,
         benchmark: &Benchmark,
         scenario: &Scenario,
-        listener: &mut dyn Listener,
-    ) -> Result<(), Error> {
+        listener: &mut dyn RunObserver,
+    ) -> Result<(), BenchError> {
         let Err(reason) = self.placement.sides(scenario.pinning) else {
             let role = |side| self.role(benchmark, scenario, side);
-            return pair::run([role(Side::Server), role(Side::Client)], listener);
+            return pair::run([role(ProcessSide::Server), role(ProcessSide::Client)], listener);
         };
         for case in scenario.cases.iter().filter(|case| self.wants(case)) {
             listener.row(&Row {
@@ -106,8 +108,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn role(&self, benchmark: &Benchmark, scenario: &Scenario, side: Side) -> Role {
-        Role {
+    fn role(&self, benchmark: &Benchmark, scenario: &Scenario, side: ProcessSide) -> ChildRole {
+        ChildRole {
             bench: benchmark.name.into(),
             scenario: scenario.name.into(),
             side,

@@ -4,12 +4,12 @@
 
 use crate::calls::{self, Calls, Probe, ProbeClient};
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::process::Local;
-use crate::role::Role;
+use crate::measure::contest::{Contest, Subject};
+use crate::measure::in_process::InProcess;
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::ChildRole;
 use crate::socket::{self, OverSocket};
-use crate::{Error, Figures, Pinning};
+use crate::{BenchError, Figures, Pinning};
 use std::hint::black_box;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ const CASES: [&str; 18] = [
 /// What a quick look looks at, unless one case is asked for.
 const FEW: [usize; 4] = [8, 4 << 10, 256 << 10, 64 << 20];
 
-fn server(role: &Role) -> Result<(), Error> {
+fn server(role: &ChildRole) -> Result<(), BenchError> {
     for cpu in cpus(&role.placement) {
         socket::serve(&role.scratch, cpu)?;
     }
@@ -67,7 +67,7 @@ fn cpus(placement: &crate::Placement) -> impl Iterator<Item = usize> {
     std::iter::once(placement.near).chain(placement.far)
 }
 
-fn client(client: &Client) -> Result<(), Error> {
+fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     let streams = cpus(client.placement()).map(|cpu| socket::connect(client.scratch(), cpu));
@@ -102,18 +102,18 @@ fn median(contest: &Contest, subject: usize) -> f64 {
 }
 
 fn measure(
-    client: &Client,
+    client: &ScenarioClient,
     probe: &ProbeClient,
     streams: &[UnixStream],
     way: Way,
     bytes: usize,
     (part, parts): (usize, usize),
-) -> Result<Contest, Error> {
+) -> Result<Contest, BenchError> {
     let from = vec![1u8; bytes];
     let mut to = vec![0u8; bytes];
     // Small copies are timed in groups: the clock costs more than they do.
     let group = (16_384 / bytes as u64).max(1);
-    let mut copy = Local::new("memcpy", group, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
+    let mut copy = InProcess::new("memcpy", group, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
     let mut call = carrying(probe, way, bytes);
     let names = ["same CPU", "across CPUs"];
     let (there, back) = match way {

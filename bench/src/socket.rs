@@ -10,8 +10,8 @@
 //! reply     as many bytes as were wanted
 //! ```
 
-use crate::Error;
-use crate::contest::Subject;
+use crate::BenchError;
+use crate::measure::contest::Subject;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn path(scratch: &Path, cpu: usize) -> PathBuf {
 ///
 /// # Errors
 /// If the socket can't be made.
-pub fn serve(scratch: &Path, cpu: usize) -> Result<(), Error> {
+pub fn serve(scratch: &Path, cpu: usize) -> Result<(), BenchError> {
     let path = path(scratch, cpu);
     // Of the scenario before, if there was one.
     let _ = std::fs::remove_file(&path);
@@ -78,7 +78,7 @@ pub struct OverSocket<'a> {
 ///
 /// # Errors
 /// If there is none.
-pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, Error> {
+pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, BenchError> {
     let path = path(scratch, cpu);
     Ok(UnixStream::connect(&path).map_err(|e| format!("{}: {e}", path.display()))?)
 }
@@ -91,7 +91,7 @@ impl<'a> OverSocket<'a> {
         Self { name, stream, request, reply: vec![0; back] }
     }
 
-    fn once(&mut self) -> Result<(), Error> {
+    fn once(&mut self) -> Result<(), BenchError> {
         self.stream.write_all(&self.request)?;
         Ok(self.stream.read_exact(&mut self.reply)?)
     }
@@ -102,14 +102,14 @@ impl Subject for OverSocket<'_> {
         self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         (0..operations / 8 + 1).try_for_each(|_| self.once())?;
         let start = now_ns();
         (0..operations).try_for_each(|_| self.once())?;
         Ok(now_ns() - start)
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         self.once()?;
         for _ in 0..operations {
             let start = now_ns();

@@ -12,14 +12,14 @@ mod table5;
 
 use crate::calls;
 use crate::catalogue::{Benchmark, Scenario};
-use crate::role::Role;
-use crate::{Error, Pinning, socket};
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Pinning, socket};
 use std::time::Duration;
 use underpass::{CallError, Sealed, Shared};
 
 /// What the client calls.
 #[underpass::interface]
-pub(crate) trait Table {
+pub(crate) trait LrpcCalls {
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
     /// Adds.
@@ -41,7 +41,7 @@ pub(crate) const BIG: usize = 200;
 
 struct Answers;
 
-impl Table for Answers {
+impl LrpcCalls for Answers {
     fn null(&self) -> Result<(), CallError> {
         Ok(())
     }
@@ -86,19 +86,19 @@ const APPEAR: Duration = Duration::from_secs(10);
 
 /// Serves the interface, the one of the other benchmarks, and their peer over sockets, until the
 /// process is killed.
-fn serve(role: &Role) -> Result<(), Error> {
+fn serve(role: &ChildRole) -> Result<(), BenchError> {
     let place = &role.placement;
     for cpu in std::iter::once(place.near).chain(place.far) {
         socket::serve(&role.scratch, cpu)?;
     }
-    Ok(calls::exporting(calls::NAME).export(NAME, Table::serve(Answers)).run()?)
+    Ok(calls::exporting(calls::NAME).export(NAME, LrpcCalls::serve(Answers)).run()?)
 }
 
 /// Both interfaces. The first call is made by a user-level thread, so that there are activations
 /// before the measuring thread settles elsewhere.
-fn import() -> Result<(TableClient, calls::ProbeClient), Error> {
+fn import() -> Result<(LrpcCallsClient, calls::ProbeClient), BenchError> {
     let probe = calls::import()?;
-    Ok((TableClient::import_within(NAME, APPEAR)?, probe))
+    Ok((LrpcCallsClient::import_within(NAME, APPEAR)?, probe))
 }
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {

@@ -4,12 +4,13 @@
 //! both sides do for a call: the components that `urpc`'s Table II has, stubs among them, and what
 //! a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
 
-use super::Table;
+use super::LrpcCalls;
 use crate::calls::Calls;
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
+use crate::measure::contest::{Contest, Subject};
+use crate::measure::in_process;
+use crate::processes::client::ScenarioClient;
 use crate::urpc::components;
-use crate::{Error, Figures, process};
+use crate::{BenchError, Figures};
 
 pub(super) const CASES: [&str; 5] =
     ["table5/procedure-call", "table5/hand-offs", "table5/components", "table5/rest", "table5/total"];
@@ -18,12 +19,12 @@ pub(super) const CASES: [&str; 5] =
 /// transfer; all.
 const PAPER_US: [f64; 5] = [7.0, 102.0, 21.0, 27.0, 157.0];
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let (table, probe) = super::import()?;
     client.settle()?;
     let mut hand_offs = client.limit();
     let mut null = Calls::new("null", 1, move || table.null()).counted(&probe);
-    let mut call = process::call();
+    let mut call = in_process::call();
     let mut parts = components("components");
     let subjects: &mut [&mut dyn Subject] = &mut [&mut call, &mut hand_offs, &mut parts, &mut null];
     let contest = client.contest(subjects, 0, 1)?;

@@ -5,14 +5,14 @@
 //! client; all is on one CPU, as in the paper. There it was 30 million operations, with a call
 //! every 100,000; here it is fewer of both, and as many calls an operation or more.
 
-mod meeting;
+mod domain_barrier;
 mod runs;
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::{Effort, Error, Figures, Pinning};
-use meeting::{MeetingClient, serve};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures, Pinning};
+use domain_barrier::{DomainBarrierClient, serve};
 use runs::{Run, Work, kernel, ours};
 
 const CASES: [&str; 20] = [
@@ -35,7 +35,7 @@ pub(crate) const BARRIERS: Benchmark = Benchmark {
     scenarios: &[scenario("barriers", |client| measure(client, Figure::Barriers))],
 };
 
-const fn scenario(name: &'static str, client: fn(&Client) -> Result<(), Error>) -> Scenario {
+const fn scenario(name: &'static str, client: fn(&ScenarioClient) -> Result<(), BenchError>) -> Scenario {
     Scenario { name, cases: &CASES, pinning: Pinning::Together, client, server: serve }
 }
 
@@ -62,9 +62,9 @@ impl Figure {
     }
 }
 
-fn measure(client: &Client, figure: Figure) -> Result<(), Error> {
+fn measure(client: &ScenarioClient, figure: Figure) -> Result<(), BenchError> {
     underpass::processors::set(1);
-    let meeting = meeting::import()?;
+    let meeting = domain_barrier::import()?;
     let quick = client.effort().few;
     let work = figure.work(quick);
     let rounds = if quick { 1 } else { 3 };
@@ -84,7 +84,7 @@ fn measure(client: &Client, figure: Figure) -> Result<(), Error> {
     Ok(())
 }
 
-fn sides(figure: Figure, meeting: &MeetingClient, threads: u64, work: Work) -> [Run; 2] {
+fn sides(figure: Figure, meeting: &DomainBarrierClient, threads: u64, work: Work) -> [Run; 2] {
     let run = |name, function| Run::new(name, function, meeting.clone(), threads, work);
     match figure {
         Figure::Spinlocks => [run("ours", ours::spinlocks), run("std", kernel::spinlocks)],

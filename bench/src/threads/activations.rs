@@ -6,9 +6,9 @@
 
 use super::timed::Timed;
 use super::{package, paper};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::{Effort, Error, Figures};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_micros(200);
 
 /// `activation-start`: work comes while all activations are in blocking calls, and runs on a new
 /// kernel thread.
-pub(super) fn start(client: &Client) -> Result<(), Error> {
+pub(super) fn start(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut blocked = Blocked::default();
     // The first one finds an idle activation.
@@ -40,7 +40,7 @@ pub(super) fn start(client: &Client) -> Result<(), Error> {
 }
 
 /// `activation-wake`: the same, and there is an activation that sleeps.
-pub(super) fn wake(client: &Client) -> Result<(), Error> {
+pub(super) fn wake(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut blocked = Blocked::default();
     blocked.one_more()?;
@@ -53,7 +53,7 @@ pub(super) fn wake(client: &Client) -> Result<(), Error> {
 
 /// `activation-stop`: a blocking call ends while another thread has the processor; until its thread
 /// goes on, the other one having ended at once.
-pub(super) fn stop(client: &Client) -> Result<(), Error> {
+pub(super) fn stop(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut kernel = Timed::kernel("std ping-pong", package::kernel::ping_pong);
     let contest = client.contest(&mut [&mut Stops, &mut kernel], 0, 1)?;
@@ -87,7 +87,7 @@ struct Blocked {
 
 impl Blocked {
     /// The ns until a new thread runs, which then blocks.
-    fn one_more(&mut self) -> Result<u64, Error> {
+    fn one_more(&mut self) -> Result<u64, BenchError> {
         let (tell, told) = mpsc::channel();
         let end = Arc::clone(&self.end);
         let begun = now_ns();
@@ -115,23 +115,23 @@ impl Subject for Blocked {
         "ours"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         (0..operations).map(|_| self.one_more()).sum()
     }
 
     /// There are not so many activations.
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-fn heard(told: &Receiver<u64>, what: &str) -> Result<u64, Error> {
+fn heard(told: &Receiver<u64>, what: &str) -> Result<u64, BenchError> {
     let told = told.recv_timeout(PATIENCE);
     told.map_err(|_| format!("{what}, and it did not run for {} s", PATIENCE.as_secs()).into())
 }
 
 /// The ns until a new thread runs, which then ends.
-fn spawned() -> Result<u64, Error> {
+fn spawned() -> Result<u64, BenchError> {
     let (tell, told) = mpsc::channel();
     let begun = now_ns();
     drop(spawn(move || tell.send(now_ns())));
@@ -142,7 +142,7 @@ fn spawned() -> Result<u64, Error> {
 struct Wakes;
 
 impl Wakes {
-    fn once() -> Result<u64, Error> {
+    fn once() -> Result<u64, BenchError> {
         std::thread::sleep(REST);
         spawned()
     }
@@ -156,13 +156,13 @@ macro_rules! spans {
                 $name
             }
 
-            fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+            fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
                 (0..operations).map(|_| $once).sum()
             }
 
-            fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+            fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
                 for _ in 0..operations {
-                    let span: Result<u64, Error> = $once;
+                    let span: Result<u64, BenchError> = $once;
                     samples.push(span? as f64);
                 }
                 Ok(())
@@ -177,7 +177,7 @@ spans!(Wakes, "ours", Wakes::once());
 struct Stops;
 
 impl Stops {
-    fn once() -> Result<u64, Error> {
+    fn once() -> Result<u64, BenchError> {
         let (tell, told) = mpsc::channel();
         drop(spawn(move || {
             let (gate, back) = (Gate::default(), AtomicBool::new(false));
@@ -218,7 +218,7 @@ impl Subject for Kernel {
         "std"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         match self {
             Self::Starts => (0..operations)
                 .map(|_| {
@@ -231,12 +231,12 @@ impl Subject for Kernel {
         }
     }
 
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-fn wakes(operations: u64) -> Result<u64, Error> {
+fn wakes(operations: u64) -> Result<u64, BenchError> {
     let (call, called): (Sender<()>, _) = mpsc::channel();
     let (tell, told) = mpsc::channel();
     let sleeper = std::thread::spawn(move || called.iter().try_for_each(|()| tell.send(now_ns())));

@@ -13,11 +13,11 @@ mod remote;
 mod timed;
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::peers::{self, Peer};
-use crate::role::idle;
-use crate::{Effort, Error, Figures, Pinning};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::processes::peers::{self, PeerProcess};
+use crate::processes::role::idle;
+use crate::{BenchError, Effort, Figures, Pinning};
 use cases::{CASES, Case};
 use std::time::Duration;
 use timed::Timed;
@@ -43,7 +43,7 @@ const fn scenario(
     name: &'static str,
     cases: &'static [&'static str],
     pinning: Pinning,
-    client: fn(&Client) -> Result<(), Error>,
+    client: fn(&ScenarioClient) -> Result<(), BenchError>,
 ) -> Scenario {
     let server = match pinning {
         // Something to look at in vain, on the other side of a channel, as idle activations do.
@@ -60,12 +60,12 @@ const GROUP: u64 = 100;
 /// caches.
 const SLICE: Duration = Duration::from_millis(6);
 
-fn effort(client: &Client) -> Effort {
+fn effort(client: &ScenarioClient) -> Effort {
     let effort = client.effort();
     if effort.few { effort } else { Effort { slice: SLICE, ..effort } }
 }
 
-fn one_activation(client: &Client) -> Result<(), Error> {
+fn one_activation(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut peers = running_peers(client)?;
     for peer in &peers {
@@ -86,7 +86,7 @@ fn one_activation(client: &Client) -> Result<(), Error> {
 }
 
 /// Those that can be started.
-fn running_peers(client: &Client) -> Result<Vec<Peer>, Error> {
+fn running_peers(client: &ScenarioClient) -> Result<Vec<PeerProcess>, BenchError> {
     let Some(directory) = client.peers() else {
         client.note(peers::HINT)?;
         return Ok(Vec::new());
@@ -143,7 +143,7 @@ fn paper(figures: Figures, us: (Option<f64>, Option<f64>)) -> Figures {
 mod tests {
     use super::*;
     use crate::Summary;
-    use crate::contest::Measured;
+    use crate::measure::contest::Measured;
 
     fn contest(costs: &[(&str, f64)]) -> Contest {
         let measured = costs.iter().map(|&(name, ns)| Measured {

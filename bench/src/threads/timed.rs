@@ -1,7 +1,7 @@
 //! Functions that time themselves, as subjects.
 
-use crate::Error;
-use crate::contest::Subject;
+use crate::BenchError;
+use crate::measure::contest::Subject;
 
 /// Does that many operations, and gives the ns that they took.
 pub(crate) type Operation = fn(u64) -> u64;
@@ -35,7 +35,7 @@ impl Timed {
     fn there<T: Send + 'static>(
         &self,
         work: impl FnOnce(Operation) -> T + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> Result<T, BenchError> {
         let operation = self.operation;
         match self.on {
             On::Kernel => Ok(work(operation)),
@@ -52,14 +52,14 @@ impl Subject for Timed {
         self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         self.there(move |operation| {
             operation(operations / 8 + 1);
             operation(operations)
         })
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         let group = self.group;
         if group == 0 {
             return Ok(());

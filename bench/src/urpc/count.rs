@@ -3,9 +3,9 @@
 //! The benchmark runs itself under `valgrind`, which collects while the function of one component
 //! runs. What starting costs cancels out in the difference of two counts.
 
-use super::parts::{Callers, Component, MESSAGES, Parts};
-use crate::Error;
-use crate::pair::SUBCOMMAND;
+use super::components::{Callers, ChannelParts, Component, MESSAGES};
+use crate::BenchError;
+use crate::processes::pair::SUBCOMMAND;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
@@ -15,16 +15,16 @@ const ROUNDS: [u64; 2] = [50, 150];
 /// What the counted child does: so many rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counted {
+pub struct InstructionCount {
     /// How many.
     rounds: u64,
     /// Whether user-level threads are resumed, instead of messages passed.
     threads: bool,
 }
 
-impl Counted {
+impl InstructionCount {
     /// Does it.
-    pub(crate) fn perform(self) -> Result<(), Error> {
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
         let Self { rounds, threads } = self;
         if threads {
             // One activation, as where it is timed: others would be counted too.
@@ -36,7 +36,7 @@ impl Counted {
             });
             return thread.join().map_err(|_| "the counted thread panicked")?;
         }
-        let mut parts = Parts::new()?;
+        let mut parts = ChannelParts::new()?;
         for _ in 0..rounds {
             parts.pass(|_, part| part());
         }
@@ -45,11 +45,11 @@ impl Counted {
 }
 
 /// Instructions that a message takes in these components together.
-pub(super) fn instructions(components: &[Component]) -> Result<f64, Error> {
+pub(super) fn instructions(components: &[Component]) -> Result<f64, BenchError> {
     components.iter().map(|&component| one(component)).sum()
 }
 
-fn one(component: Component) -> Result<f64, Error> {
+fn one(component: Component) -> Result<f64, BenchError> {
     let [few, many] = ROUNDS;
     let more = collected(component, many)?.saturating_sub(collected(component, few)?);
     if more == 0 {
@@ -75,7 +75,7 @@ fn function(component: Component) -> &'static str {
 }
 
 /// Instructions of this component in a child that does `rounds`.
-fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
+fn collected(component: Component, rounds: u64) -> Result<u64, BenchError> {
     let threads = component == Component::ClientDispatch;
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
@@ -85,7 +85,7 @@ fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
         valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
     }
     valgrind.arg(format!("/proc/{}/exe", std::process::id()));
-    valgrind.args([SUBCOMMAND, &serde_json::to_string(&Counted { rounds, threads })?]);
+    valgrind.args([SUBCOMMAND, &serde_json::to_string(&InstructionCount { rounds, threads })?]);
     let output = valgrind.output().map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {

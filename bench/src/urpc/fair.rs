@@ -5,11 +5,11 @@
 //! clients share.
 
 use super::{ONE_EACH, figures};
-use crate::Error;
-use crate::calls::{self, Call, Calls, Probe, ProbeClient};
-use crate::client::Client;
-use crate::contest::Subject;
-use crate::hand::{Does, Hand, Helper, obey};
+use crate::BenchError;
+use crate::calls::{self, CallFn, Calls, Probe, ProbeClient};
+use crate::measure::contest::Subject;
+use crate::processes::client::ScenarioClient;
+use crate::processes::helper::{Does, Helper, HelperTask, obey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ struct Running {
 }
 
 impl Flood {
-    pub(crate) fn perform(self) -> Result<(), Error> {
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
         let probe = calls::import()?;
         let mut running: Option<Running> = None;
         obey(|on: bool| {
@@ -85,8 +85,11 @@ struct Beside<'a, F> {
     calls: Calls<F>,
 }
 
-impl<F: Call> Beside<'_, F> {
-    fn during<T>(&mut self, what: impl FnOnce(&mut Calls<F>) -> Result<T, Error>) -> Result<T, Error> {
+impl<F: CallFn> Beside<'_, F> {
+    fn during<T>(
+        &mut self,
+        what: impl FnOnce(&mut Calls<F>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
         let () = self.flood.order(&true)?;
         let done = what(&mut self.calls)?;
         let () = self.flood.order(&false)?;
@@ -94,16 +97,16 @@ impl<F: Call> Beside<'_, F> {
     }
 }
 
-impl<F: Call> Subject for Beside<'_, F> {
+impl<F: CallFn> Subject for Beside<'_, F> {
     fn name(&self) -> &str {
         self.calls.name()
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         self.during(|calls| calls.batch(operations))
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         self.during(|calls| calls.single(operations, samples))
     }
 }
@@ -116,25 +119,26 @@ fn share_ns() -> u64 {
     u64::from(SHARE) * CALL.as_nanos() as u64
 }
 
-impl<F: Call> Subject for Share<F> {
+impl<F: CallFn> Subject for Share<F> {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         Ok(self.0.batch(operations)? + operations * share_ns())
     }
 
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
     let ns = CALL.as_nanos() as u64;
     let flood = Flood { threads: THREADS, ns };
-    let mut flood = Helper::start(&Hand { cpus: vec![client.placement().near], does: Does::Flood(flood) })?;
+    let mut flood =
+        Helper::start(&HelperTask { cpus: vec![client.placement().near], does: Does::Flood(flood) })?;
     client.settle()?;
     let quiet = |name| {
         let caller = probe.clone();

@@ -5,13 +5,13 @@
 //! of a call that are its own. While one thread waits for its reply the others call, and neither
 //! processor waits for a cache line on every call.
 
+use super::components::Sum;
 use super::null::null;
-use super::parts::Sum;
 use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
 use crate::calls;
-use crate::client::Client;
-use crate::contest::Contest;
-use crate::{Effort, Error};
+use crate::measure::contest::Contest;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort};
 
 /// The number of threads whose calls are judged.
 const JUDGED: u64 = 16;
@@ -26,7 +26,11 @@ const THREADS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
 /// With more processors than one a side, over the same binding: the activations of the client call
 /// over channels of their own. Only C = S = 1 is judged.
-pub(super) fn throughput(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+pub(super) fn throughput(
+    client: &ScenarioClient,
+    case: &str,
+    processors: Processors,
+) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     for (part, threads) in THREADS.into_iter().enumerate() {
@@ -77,7 +81,7 @@ fn is_large(threads: u64, Processors { clients, servers }: Processors) -> bool {
 }
 
 /// One line of Figure 3, and of Figure 4.
-pub(super) fn figure(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     let effort = client.effort();

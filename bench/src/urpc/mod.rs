@@ -4,21 +4,21 @@
 //! C is the number of the client's processors, S that of the server's, T that of the threads that
 //! call. Where S is 0 the server has no processor but those that its callers donate.
 
+mod components;
 pub(crate) mod count;
 pub(crate) mod fair;
+mod idle;
 mod load;
 mod null;
-mod parts;
-mod rest;
 pub(crate) mod scale;
 mod table2;
 
-use crate::calls::{Call, Calls, serve, serve_donated};
+use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::role::idle;
-use crate::{Error, Figures, Pinning};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::idle;
+use crate::{BenchError, Figures, Pinning};
 
 /// A line of Figures 3 and 4, for so many processors of the client and of the server.
 macro_rules! figure {
@@ -117,18 +117,18 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             server: idle,
         },
         served("fair", &["fair"], Pinning::Apart, fair::client),
-        served("idle", &["idle/server", "idle/client"], Pinning::Any, rest::idle),
-        served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
+        served("idle", &["idle/server", "idle/client"], Pinning::Any, idle::idle),
+        served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, idle::trickle),
     ],
 };
 
 /// What both sides do for a call, beside its procedure (Table II), as a subject.
 pub(crate) fn components(name: &str) -> impl Subject {
-    parts::Sum::of(name, &[parts::CLIENT, parts::SERVER].concat())
+    components::Sum::of(name, &[components::CLIENT, components::SERVER].concat())
 }
 
 type Cases = &'static [&'static str];
-type Part = fn(&Client) -> Result<(), Error>;
+type Part = fn(&ScenarioClient) -> Result<(), BenchError>;
 
 /// The server has processors of its own.
 const fn served(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
@@ -151,7 +151,7 @@ const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
 const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
 
 /// The figures of subject `of`, which is `calls` by T threads, beside subject `beside`.
-fn figures<F: Call>(
+fn figures<F: CallFn>(
     contest: &Contest,
     (of, beside): (usize, usize),
     (calls, processors): (&Calls<F>, Processors),

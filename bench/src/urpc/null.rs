@@ -2,11 +2,11 @@
 
 use super::{ONE_EACH, Processors, figures};
 use crate::calls::{self, Calls, Probe, ProbeClient};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::counted::{Both, Tally};
-use crate::ping::Kind;
-use crate::{Effort, Error, Figures};
+use crate::measure::call_counters::{Both, CountedCalls};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::raw::ping::ReplyKind;
+use crate::{BenchError, Effort, Figures};
 use std::time::Duration;
 use underpass_os::clock::now_ns;
 
@@ -57,11 +57,11 @@ impl Bar {
 }
 
 /// One caller, and a server that has a processor, or half of one.
-pub(super) fn running(client: &Client, bar: Bar) -> Result<(), Error> {
+pub(super) fn running(client: &ScenarioClient, bar: Bar) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut null = null("null", 1, &probe);
     let mut limit = client.limit();
-    let mut rings = client.placement().far.map(|far| client.ping("two-ring", Kind::Rings, far));
+    let mut rings = client.placement().far.map(|far| client.ping("two-ring", ReplyKind::Rings, far));
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut limit, &mut null];
     // Beside one CPU for both sides it says nothing.
     let apart = client.pinning() != crate::Pinning::Together;
@@ -83,9 +83,9 @@ pub(super) fn running(client: &Client, bar: Bar) -> Result<(), Error> {
 }
 
 /// One caller and many, whose server has no processor of its own.
-pub(super) fn donated(client: &Client, case: &str) -> Result<(), Error> {
+pub(super) fn donated(client: &ScenarioClient, case: &str) -> Result<(), BenchError> {
     let probe = import(client)?;
-    let mut raw = client.ping("futex-same-cpu", Kind::Futex, client.placement().near);
+    let mut raw = client.ping("futex-same-cpu", ReplyKind::Futex, client.placement().near);
     let (mut one, mut many) = (null("one-caller", 1, &probe), null("callers", MANY, &probe));
     let contest = client.contest(&mut [&mut raw, &mut one, &mut many], 0, 1)?;
     let clients = match client.pinning() {
@@ -102,7 +102,11 @@ pub(super) fn donated(client: &Client, case: &str) -> Result<(), Error> {
 }
 
 /// A caller that is no user-level thread, beside one that is.
-pub(super) fn kernel_thread(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+pub(super) fn kernel_thread(
+    client: &ScenarioClient,
+    case: &str,
+    processors: Processors,
+) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut user = null("user-level", 1, &probe);
     let caller = probe.clone();
@@ -114,12 +118,12 @@ pub(super) fn kernel_thread(client: &Client, case: &str, processors: Processors)
 }
 
 /// The first call after a pause, in which the server has gone to sleep.
-pub(super) fn idle(client: &Client) -> Result<(), Error> {
+pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = import(client)?;
     let quick = client.effort().few;
     let (pause, rounds) = if quick { (Duration::from_millis(50), 3) } else { (Duration::from_secs(1), 15) };
     let (near, far) = (client.placement().near, client.placement().far);
-    let mut late = LateCalls { probe, pause, tally: Tally::default() };
+    let mut late = LateCalls { probe, pause, counts: CountedCalls::default() };
     let mut same = client.late_ping("futex-same-cpu", near, pause);
     let mut across = far.map(|far| client.late_ping("futex-cross-cpu", far, pause));
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut late, &mut same];
@@ -138,17 +142,17 @@ pub(super) fn idle(client: &Client) -> Result<(), Error> {
         figures.with_detail(&format!("{}_ns", contest.measured[subject].name), median(subject))
     });
     let rate = (1e9 / figures.ns).round() as u64;
-    client.report("null/idle", late.tally.tell(figures.with("calls_per_s", rate)).judged("bar", LATE, met))
+    client.report("null/idle", late.counts.tell(figures.with("calls_per_s", rate)).judged("bar", LATE, met))
 }
 
-fn import(client: &Client) -> Result<ProbeClient, Error> {
+fn import(client: &ScenarioClient) -> Result<ProbeClient, BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     Ok(probe)
 }
 
 /// Calls that do nothing, counted.
-pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl calls::Call + use<>> {
+pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl calls::CallFn + use<>> {
     let caller = probe.clone();
     Calls::new(name, threads, move || caller.null()).counted(probe)
 }
@@ -157,7 +161,7 @@ pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl 
 struct LateCalls {
     probe: ProbeClient,
     pause: Duration,
-    tally: Tally,
+    counts: CountedCalls,
 }
 
 impl Subject for LateCalls {
@@ -165,7 +169,7 @@ impl Subject for LateCalls {
         "late-null"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let (probe, pause) = (self.probe.clone(), self.pause);
         let caller = underpass::thread::spawn(move || {
             let before = Both::before(&probe)?;
@@ -179,12 +183,12 @@ impl Subject for LateCalls {
             Ok::<_, underpass::CallError>((ns, before, Both::after(&probe)?))
         });
         let (ns, before, after) = caller.join().map_err(|_| "a calling thread panicked")??;
-        self.tally.add(operations, &before, &after);
+        self.counts.add(operations, &before, &after);
         Ok(ns)
     }
 
     /// The calls are single already.
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }

@@ -6,11 +6,11 @@
 
 use super::{ONE_EACH, Processors};
 use crate::calls::{self, Calls, Probe, ProbeClient};
-use crate::client::Client;
-use crate::contest::Subject;
-use crate::counted::Tally;
-use crate::hand::{Does, Hand, Helper, obey};
-use crate::{Error, Figures};
+use crate::measure::call_counters::CountedCalls;
+use crate::measure::contest::Subject;
+use crate::processes::client::ScenarioClient;
+use crate::processes::helper::{Does, Helper, HelperTask, obey};
+use crate::{BenchError, Figures};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client with so many bindings, of which it uses the first ten.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Crowd {
+pub(crate) struct ManyBindings {
     name: String,
     bindings: usize,
 }
@@ -46,13 +46,13 @@ struct Order {
 #[derive(Serialize, Deserialize)]
 struct Done {
     ns: u64,
-    tally: Tally,
+    counts: CountedCalls,
     /// Bindings that client and server look at.
     active: [u64; 2],
 }
 
-impl Crowd {
-    pub(crate) fn perform(self) -> Result<(), Error> {
+impl ManyBindings {
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
         let opened = (0..self.bindings).map(|_| calls::bind_to(&self.name));
         let all = opened.collect::<Result<Vec<_>, _>>()?;
         all.iter().try_for_each(ProbeClient::null)?;
@@ -66,7 +66,7 @@ impl Crowd {
             let call = move || busy[next.fetch_add(1, Ordering::Relaxed) % ACTIVE].null();
             let mut callers = Calls::new("crowd", threads, call).counted(&probe);
             let ns = callers.batch(calls)?;
-            Ok(Done { ns, tally: callers.tally(), active: active(&probe)? })
+            Ok(Done { ns, counts: callers.counts(), active: active(&probe)? })
         })
     }
 }
@@ -78,7 +78,7 @@ fn active(probe: &ProbeClient) -> Result<[u64; 2], underpass::CallError> {
 
 /// Calls until both sides look at the other bindings no more; by a user-level thread, so that this
 /// side has a processor that looks.
-fn settle(busy: &[ProbeClient]) -> Result<(), Error> {
+fn settle(busy: &[ProbeClient]) -> Result<(), BenchError> {
     let start = Instant::now();
     loop {
         let looked_at = active(&busy[0])?;
@@ -99,7 +99,7 @@ struct OnCrowd<'a> {
     name: &'static str,
     client: &'a mut Helper,
     threads: u64,
-    tally: Tally,
+    counts: CountedCalls,
     active: [u64; 2],
 }
 
@@ -109,32 +109,36 @@ impl Subject for OnCrowd<'_> {
     }
 
     /// It warms up by itself.
-    fn batch(&mut self, calls: u64) -> Result<u64, Error> {
+    fn batch(&mut self, calls: u64) -> Result<u64, BenchError> {
         let done: Done = self.client.order(&Order { threads: self.threads, calls })?;
-        self.tally.merge(&done.tally);
+        self.counts.merge(&done.counts);
         self.active = done.active;
         Ok(done.ns)
     }
 
     /// It times only many at once.
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let (near, far) = (client.placement().near, client.placement().far.ok_or("there is no second CPU")?);
     let pair = |name: &str, bindings| {
-        let server = Helper::start(&Hand { cpus: vec![far], does: Does::Serve(name.into()) })?;
-        let crowd = Crowd { name: name.into(), bindings };
-        Ok::<_, Error>((server, Helper::start(&Hand { cpus: vec![near], does: Does::Crowd(crowd) })?))
+        let server = Helper::start(&HelperTask { cpus: vec![far], does: Does::Serve(name.into()) })?;
+        let crowd = ManyBindings { name: name.into(), bindings };
+        Ok::<_, BenchError>((
+            server,
+            Helper::start(&HelperTask { cpus: vec![near], does: Does::ManyBindings(crowd) })?,
+        ))
     };
     let (_few, mut few) = pair("few", ACTIVE)?;
     let (_many, mut many) = pair("many", ALL)?;
     client.settle()?;
     let Processors { clients, servers } = ONE_EACH;
     for (part, threads) in THREADS.into_iter().enumerate() {
-        let on = |name, client| OnCrowd { name, client, threads, tally: Tally::default(), active: [0; 2] };
+        let on =
+            |name, client| OnCrowd { name, client, threads, counts: CountedCalls::default(), active: [0; 2] };
         let (mut alone, mut among) = (on("ten-bindings", &mut few), on("of-a-thousand", &mut many));
         let contest = client.contest(&mut [&mut alone, &mut among], part, THREADS.len())?;
         let figures = Figures::of(&contest, 1, 0);
@@ -142,7 +146,7 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
         let figures =
             figures.with("T", threads).with("C", clients).with("S", servers).with("calls_per_s", rate);
         let figures = figures.with_detail("bindings", ALL).with_detail("client_active", among.active[0]);
-        let figures = among.tally.tell(figures.with_detail("server_active", among.active[1]));
+        let figures = among.counts.tell(figures.with_detail("server_active", among.active[1]));
         let met = figures.ratio <= BAR;
         client.report("scale", figures.judged("bar", BAR, met))?;
     }

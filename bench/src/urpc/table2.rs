@@ -1,11 +1,11 @@
 //! `table2`: where a call's time goes, and its instructions (URPC, section 4.2).
 
+use super::components::{CLIENT, Component, SERVER, Sum};
 use super::count;
-use super::parts::{CLIENT, Component, SERVER, Sum};
-use crate::client::Client;
-use crate::contest::Contest;
-use crate::process;
-use crate::{Effort, Error, Figures};
+use crate::measure::contest::Contest;
+use crate::measure::in_process;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures};
 use std::time::Duration;
 
 pub(super) const CASES: [&str; 10] = [
@@ -34,12 +34,12 @@ fn components(case: usize) -> Vec<Component> {
     side.get(case % 5).map_or(side.to_vec(), |&one| vec![one])
 }
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let effort = Effort { slice: SLICE.min(client.effort().slice), ..client.effort() };
     let mut missing = None;
     for (number, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
-        let (mut unit, mut sum) = (process::call(), Sum::of(case, &components(number)));
+        let (mut unit, mut sum) = (in_process::call(), Sum::of(case, &components(number)));
         let mut progress = |share| client.progress((number as f64 + share) / CASES.len() as f64);
         let contest = Contest::hold(&mut [&mut unit, &mut sum], effort, &mut progress)?;
         let paper = PAPER_US[number];

@@ -4,11 +4,11 @@ use crate::curves;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use underpass_bench::{CATALOGUE, Effort, Error, Listener, Machine, Row, Table};
+use underpass_bench::{BenchError, CATALOGUE, Effort, Machine, ResultTable, Row, RunObserver};
 
 /// What `underpass bench` is asked for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+pub struct BenchArguments {
     /// The benchmark, or `all`
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
@@ -36,7 +36,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If there is no such benchmark, it fails, or the results can't be written.
-pub fn run(options: &Options) -> Result<(), Error> {
+pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     let mut out = io::stdout();
     let Some(name) = options.name.as_deref().filter(|_| !options.list) else {
         return list(&mut out);
@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let mut printer = Printer::new(out, options.json);
     let wanted =
-        underpass_bench::Options { case: options.case.clone(), effort, peers: options.peers.clone() };
+        underpass_bench::RunOptions { case: options.case.clone(), effort, peers: options.peers.clone() };
     let ran = underpass_bench::run(name, &wanted, &mut printer);
     printer.bar.finish_and_clear();
     if let (Some(file), Ok(())) = (&options.svg, &ran) {
@@ -54,11 +54,11 @@ pub fn run(options: &Options) -> Result<(), Error> {
     match printer.written {
         // Whoever read the rows has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => ran.and(written.map_err(Error::from)),
+        written => ran.and(written.map_err(BenchError::from)),
     }
 }
 
-fn list(out: &mut impl Write) -> Result<(), Error> {
+fn list(out: &mut impl Write) -> Result<(), BenchError> {
     for benchmark in CATALOGUE {
         writeln!(out, "{:<14}{}", benchmark.name, benchmark.about)?;
     }
@@ -70,7 +70,7 @@ struct Printer<W> {
     out: W,
     machine: Machine,
     /// For people; nothing if rows are for machines.
-    table: Option<Table>,
+    table: Option<ResultTable>,
     headed: bool,
     bar: ProgressBar,
     /// All so far.
@@ -83,12 +83,12 @@ impl<W: Write> Printer<W> {
     fn new(out: W, json: bool) -> Self {
         let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %").expect("a template");
         let bar = ProgressBar::new(1_000).with_style(style);
-        let table = (!json).then(Table::new);
+        let table = (!json).then(ResultTable::new);
         Self { out, machine: Machine::this(), table, headed: json, bar, rows: Vec::new(), written: Ok(()) }
     }
 }
 
-impl<W: Write> Listener for Printer<W> {
+impl<W: Write> RunObserver for Printer<W> {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
         let mut text = match &mut self.table {
@@ -96,7 +96,7 @@ impl<W: Write> Listener for Printer<W> {
             None => row.json(&self.machine) + "\n",
         };
         if !std::mem::replace(&mut self.headed, true) {
-            text = Table::heading(&self.machine) + &text;
+            text = ResultTable::heading(&self.machine) + &text;
         }
         let out = &mut self.out;
         let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));

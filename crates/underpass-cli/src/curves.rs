@@ -5,7 +5,7 @@
 //! paper's machine and this one have nothing else in common.
 
 use crate::svg::{Anchor, Sheet};
-use underpass_bench::{Error, Row};
+use underpass_bench::{BenchError, Row};
 
 /// A point: T, and the ratio.
 type Point = (f64, f64);
@@ -45,7 +45,7 @@ const PITCH: f64 = WIDTH + 80.0;
 ///
 /// # Errors
 /// If the row that all are compared with is not among them.
-pub fn draw(rows: &[Row]) -> Result<String, Error> {
+pub fn draw(rows: &[Row]) -> Result<String, BenchError> {
     let number = |row: &Row, name: &str| row.result.as_ref().ok()?.more.get(name)?.as_f64();
     let points: Vec<_> =
         rows.iter().filter(|row| row.case.starts_with("figures/") && row.result.is_ok()).collect();

@@ -25,9 +25,9 @@ struct Arguments {
 enum Command {
     /// An editor, a window manager and a file cache manager in three processes: the URPC paper's
     /// Figure 1 on real work
-    Demo(demo::Options),
+    Demo(demo::DemoOptions),
     /// Measures what calls cost, beside what they can't be cheaper than
-    Bench(bench::Options),
+    Bench(bench::BenchArguments),
     /// One of the two processes of a benchmark
     #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
     BenchRole {

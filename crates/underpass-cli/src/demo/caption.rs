@@ -2,7 +2,7 @@
 
 use super::figure::{EDITOR_COLOUR, FILES_COLOUR, INK, T1_COLOUR, T2_COLOUR, WINDOWS_COLOUR, style};
 use super::numbers::{grouped, three, time};
-use super::outcome::Outcome;
+use super::outcome::DemoOutcome;
 use crate::svg::{Anchor, Sheet};
 
 /// The columns of the figures: where, and how a cell stands there.
@@ -17,7 +17,7 @@ const COLUMNS: [(f64, Anchor); 7] = [
 ];
 
 /// Draws the legend and the figures from `top` on, and says how high the drawing is.
-pub fn draw(sheet: &mut Sheet, outcome: &Outcome, top: f64) -> f64 {
+pub fn draw(sheet: &mut Sheet, outcome: &DemoOutcome, top: f64) -> f64 {
     let mut y = top;
     let legend = [
         (EDITOR_COLOUR, "editor"),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Domain {
+pub enum DemoDomain {
     /// The client.
     Editor,
     /// WinMgr in the paper's figure.
@@ -20,7 +20,7 @@ pub enum Domain {
 
 /// A thread of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Thread {
+pub enum EditorThread {
     /// The one that works on the first half of the text.
     T1,
     /// The one that works on the second half.
@@ -31,7 +31,7 @@ pub enum Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "named after the methods of the traits")]
-pub enum Procedure {
+pub enum DemoProcedure {
     FilesOpen,
     Stat,
     Read,
@@ -47,9 +47,9 @@ pub enum Procedure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Who called; `None` where the handler recorded it.
-    pub thread: Option<Thread>,
+    pub thread: Option<EditorThread>,
     /// What was called.
-    pub procedure: Procedure,
+    pub procedure: DemoProcedure,
     /// Tells calls of one procedure apart that are out at the same time: the offset, say.
     pub key: u64,
     /// When it began, in ns of `CLOCK_MONOTONIC`.
@@ -91,7 +91,7 @@ impl Log {
     }
 }
 
-impl Domain {
+impl DemoDomain {
     /// The two that export an interface.
     pub const SERVERS: [Self; 2] = [Self::Windows, Self::Files];
 
@@ -105,7 +105,7 @@ impl Domain {
     }
 }
 
-impl fmt::Display for Domain {
+impl fmt::Display for DemoDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Editor => "editor",
@@ -115,7 +115,7 @@ impl fmt::Display for Domain {
     }
 }
 
-impl fmt::Display for Thread {
+impl fmt::Display for EditorThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::T1 => "T1",
@@ -124,17 +124,17 @@ impl fmt::Display for Thread {
     }
 }
 
-impl Procedure {
+impl DemoProcedure {
     /// The domain that handles it.
-    pub fn server(self) -> Domain {
+    pub fn server(self) -> DemoDomain {
         match self {
-            Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => Domain::Files,
-            Self::WindowsOpen | Self::Draw | Self::Compose | Self::Screen => Domain::Windows,
+            Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => DemoDomain::Files,
+            Self::WindowsOpen | Self::Draw | Self::Compose | Self::Screen => DemoDomain::Windows,
         }
     }
 }
 
-impl fmt::Display for Procedure {
+impl fmt::Display for DemoProcedure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::FilesOpen | Self::WindowsOpen => "open",

@@ -2,10 +2,10 @@
 //! server.
 
 use super::caption;
-use super::event::{Domain, Thread};
+use super::event::{DemoDomain, EditorThread};
 use super::numbers::{bytes, grouped, time};
-use super::outcome::Outcome;
-use super::timeline::{Call, Timeline};
+use super::outcome::DemoOutcome;
+use super::timeline::{Timeline, TimelineCall};
 use crate::svg::{Anchor, Sheet, tick};
 
 const WIDTH: f64 = 1_120.0;
@@ -33,7 +33,7 @@ pub const INK: &str = "#1c2430";
 /// Keeps a text legible on the lines that it stands on.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
 /// Draws the outcome's timeline, the beginning and the middle, and its figures.
-pub fn draw(outcome: &Outcome) -> String {
+pub fn draw(outcome: &DemoOutcome) -> String {
     let mut sheet = Sheet::new(WIDTH);
     let title = "Figure 1 of URPC, replayed on real work by three processes";
     sheet.text((40.0, 46.0), Anchor::Start, &style(22, INK, "font-weight=\"600\""), title);
@@ -82,7 +82,7 @@ impl<'a> Part<'a> {
         self.axis(sheet);
         self.heads(sheet);
         self.processors(sheet);
-        for thread in [Thread::T1, Thread::T2] {
+        for thread in [EditorThread::T1, EditorThread::T2] {
             self.thread(sheet, thread);
         }
         self.timeline.calls.iter().for_each(|call| self.call(sheet, call));
@@ -147,7 +147,7 @@ impl<'a> Part<'a> {
     }
 
     /// A thread's own time: from the end of each of its calls to the beginning of the next.
-    fn thread(&self, sheet: &mut Sheet, thread: Thread) {
+    fn thread(&self, sheet: &mut Sheet, thread: EditorThread) {
         let mut last = None;
         for call in self.timeline.calls.iter().filter(|call| call.thread == thread) {
             let (x, from) = (lane(thread), last.unwrap_or(call.from));
@@ -158,7 +158,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn call(&self, sheet: &mut Sheet, call: &Call) {
+    fn call(&self, sheet: &mut Sheet, call: &TimelineCall) {
         let Some(handler) = &call.handler else { return };
         let (from, server) = (lane(call.thread), server_lane(call.server));
         let (y, end, ink) = (self.y(handler.from), self.y(handler.to), thread_colour(call.thread));
@@ -171,14 +171,14 @@ impl<'a> Part<'a> {
     }
 
     /// Names the call beside its handler, unless another name stands there already.
-    fn label(&self, sheet: &mut Sheet, call: &Call, labelled: &mut [f64; 2]) {
+    fn label(&self, sheet: &mut Sheet, call: &TimelineCall, labelled: &mut [f64; 2]) {
         let ink = thread_colour(call.thread);
         if call.wakeups > 0 {
             let at = (lane(call.thread) + 9.0, self.y(call.from) - 3.0);
             sheet.text(at, Anchor::Start, &style(10, ink, HALO), "wakes");
         }
         let Some(handler) = &call.handler else { return };
-        let (y, last) = (self.y(handler.from), &mut labelled[usize::from(call.server == Domain::Files)]);
+        let (y, last) = (self.y(handler.from), &mut labelled[usize::from(call.server == DemoDomain::Files)]);
         if y - *last >= 12.0 {
             *last = y;
             let at = (server_lane(call.server) + 14.0, y + 5.0);
@@ -197,44 +197,44 @@ pub fn style(size: u32, fill: &str, more: &str) -> String {
     format!("font-size=\"{size}\" fill=\"{fill}\" {more}")
 }
 
-fn lane(thread: Thread) -> f64 {
+fn lane(thread: EditorThread) -> f64 {
     match thread {
-        Thread::T1 => T1,
-        Thread::T2 => T2,
+        EditorThread::T1 => T1,
+        EditorThread::T2 => T2,
     }
 }
 
-fn server_lane(server: Domain) -> f64 {
-    if server == Domain::Files { FILES } else { WINDOWS }
+fn server_lane(server: DemoDomain) -> f64 {
+    if server == DemoDomain::Files { FILES } else { WINDOWS }
 }
 
-fn thread_colour(thread: Thread) -> &'static str {
+fn thread_colour(thread: EditorThread) -> &'static str {
     match thread {
-        Thread::T1 => T1_COLOUR,
-        Thread::T2 => T2_COLOUR,
+        EditorThread::T1 => T1_COLOUR,
+        EditorThread::T2 => T2_COLOUR,
     }
 }
 
-fn colour(domain: Domain) -> &'static str {
+fn colour(domain: DemoDomain) -> &'static str {
     match domain {
-        Domain::Editor => EDITOR_COLOUR,
-        Domain::Windows => WINDOWS_COLOUR,
-        Domain::Files => FILES_COLOUR,
+        DemoDomain::Editor => EDITOR_COLOUR,
+        DemoDomain::Windows => WINDOWS_COLOUR,
+        DemoDomain::Files => FILES_COLOUR,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Procedure;
+    use super::super::event::DemoProcedure;
     use super::super::timeline::{Handled, Move};
     use super::*;
 
     #[test]
     fn a_part_shows_its_calls_and_processors() {
-        let call = |thread, from, handler| Call {
+        let call = |thread, from, handler| TimelineCall {
             thread,
-            server: Domain::Files,
-            procedure: Procedure::Read,
+            server: DemoDomain::Files,
+            procedure: DemoProcedure::Read,
             from,
             to: from + 9_000,
             cpu_from: 0,
@@ -243,8 +243,8 @@ mod tests {
             handler,
         };
         let handled = Some(Handled { from: 4_000, to: 6_500, cpu: 1 });
-        let calls = vec![call(Thread::T1, 0, handled), call(Thread::T2, 500, None)];
-        let moves = vec![Move { at: 4_000, cpu: 1, from: Domain::Editor, to: Domain::Files }];
+        let calls = vec![call(EditorThread::T1, 0, handled), call(EditorThread::T2, 500, None)];
+        let moves = vec![Move { at: 4_000, cpu: 1, from: DemoDomain::Editor, to: DemoDomain::Files }];
         let mut sheet = Sheet::new(WIDTH);
         let end = Part::new(&Timeline { calls, moves }, 0.0).draw(&mut sheet, "A & B");
         let drawn = sheet.finish(end, &[T1_COLOUR, T2_COLOUR]);

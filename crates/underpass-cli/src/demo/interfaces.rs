@@ -59,7 +59,7 @@ pub trait FileCache {
 
 /// Where a window stands on the screen, in cells from the upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
-pub struct Place {
+pub struct WindowPlace {
     /// Its first row, the border's.
     pub row: u16,
     /// Its first column, the border's.
@@ -100,7 +100,7 @@ pub enum WmError {
 #[underpass::interface]
 pub trait WindowManager {
     /// Opens a window and says its number.
-    fn open(&self, title: &str, place: Place) -> Result<u32, WmError>;
+    fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError>;
     /// Replaces one row of a window's inside.
     fn draw(&self, window: u32, row: u16, text: &str) -> Result<(), WmError>;
     /// Composes the rows that have changed.

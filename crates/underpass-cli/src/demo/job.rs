@@ -1,8 +1,8 @@
 //! The editor's work: one thread searches and edits its half of the text, block by block.
 
-use super::event::Thread;
+use super::event::EditorThread;
 use super::interfaces::{FileCache, FileId, FsError, WindowManager};
-use super::plan::{COPY, Half, Imports, Mark, News, Plan, Pulse, TEXT};
+use super::plan::{COPY, EditPlan, EditorProgress, Half, Imports, Mark, Pulse, TEXT};
 use super::scan::{Part, Scan, cut, line_around};
 use anyhow::{Context, Result, bail, ensure};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ const WIDTH: usize = 58;
 /// One of the editor's threads.
 #[derive(Debug)]
 pub struct Worker<I: Imports> {
-    thread: Thread,
+    thread: EditorThread,
     imports: Arc<I>,
-    plan: Arc<Plan>,
+    plan: Arc<EditPlan>,
     pulse: Arc<Pulse>,
     files: I::Files,
     windows: I::Windows,
@@ -33,7 +33,12 @@ impl<I: Imports> Worker<I> {
     ///
     /// # Errors
     /// Where an import fails.
-    pub fn new(thread: Thread, imports: &Arc<I>, plan: &Arc<Plan>, pulse: &Arc<Pulse>) -> Result<Self> {
+    pub fn new(
+        thread: EditorThread,
+        imports: &Arc<I>,
+        plan: &Arc<EditPlan>,
+        pulse: &Arc<Pulse>,
+    ) -> Result<Self> {
         let (files, windows) = (imports.files(thread)?, imports.windows(thread)?);
         let (imports, plan, pulse) = (imports.clone(), plan.clone(), pulse.clone());
         let none = FileId { life: 0, index: 0 };
@@ -46,11 +51,11 @@ impl<I: Imports> Worker<I> {
     /// Where a call fails.
     pub fn search(&mut self) -> Result<Half> {
         let title = format!("{} edits", self.thread);
-        if self.thread == Thread::T1 {
+        if self.thread == EditorThread::T1 {
             self.window = self.windows.open(&title, self.thread.place())?;
         }
         self.open_files()?;
-        if self.thread == Thread::T2 {
+        if self.thread == EditorThread::T2 {
             self.window = self.windows.open(&title, self.thread.place())?;
         }
         let bytes = self.half()?;
@@ -88,11 +93,11 @@ impl<I: Imports> Worker<I> {
                 return Err(error);
             }
             let (thread, error) = (self.thread, format!("{error:#}"));
-            self.pulse.tell(News::Lost { thread, error, at: clock::now_ns() });
+            self.pulse.tell(EditorProgress::Lost { thread, error, at: clock::now_ns() });
             self.files = self.imports.files_again(thread)?;
             self.open_files()?;
             let repeats = now.input - safe.input;
-            self.pulse.tell(News::Again { thread, repeats, at: clock::now_ns() });
+            self.pulse.tell(EditorProgress::Again { thread, repeats, at: clock::now_ns() });
         }
         Ok(safe)
     }
@@ -124,7 +129,7 @@ impl<I: Imports> Worker<I> {
                 *safe = Mark { held: scan.held() as u64, ..*now };
             }
             if self.pulse.block() == middle {
-                self.pulse.tell(News::Middle);
+                self.pulse.tell(EditorProgress::Middle);
             }
         }
         out.clear();
@@ -165,13 +170,13 @@ impl<I: Imports> Worker<I> {
         let find = &self.plan.change.find;
         let middle = size.div_ceil(2).div_ceil(block) * block;
         if middle >= size {
-            return Ok(if self.thread == Thread::T1 { 0..size } else { size..size });
+            return Ok(if self.thread == EditorThread::T1 { 0..size } else { size..size });
         }
         let around = find.len() as u64 - 1;
         let from = middle.saturating_sub(around);
         let bytes = self.files.read(self.text, from, (middle + around - from) as u32)?;
         let middle = from + cut(&bytes, (middle - from) as usize, find) as u64;
-        Ok(if self.thread == Thread::T1 { 0..middle } else { middle..size })
+        Ok(if self.thread == EditorThread::T1 { 0..middle } else { middle..size })
     }
 
     /// Reads up to the end of the block, or up to `end`.

@@ -1,8 +1,8 @@
 //! What the demo and its three processes tell each other: a line of JSON each, over the children's
 //! pipes.
 
-use super::event::{Domain, Event};
-use super::plan::{News, Plan};
+use super::event::{DemoDomain, Event};
+use super::plan::{EditPlan, EditorProgress};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Transport {
 
 /// The first line that a child reads: what it is there for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct ChildTask {
     /// How the calls travel.
     pub transport: Transport,
     /// A directory of the round's own: exports and sockets stand there, and the edited text.
@@ -31,7 +31,7 @@ pub struct Task {
     /// The text to edit, which nobody writes to.
     pub text: PathBuf,
     /// What the editor does.
-    pub plan: Plan,
+    pub plan: EditPlan,
     /// Blocks of the text.
     pub blocks: u64,
     /// Blocks that the file cache manager may cache.
@@ -49,18 +49,18 @@ pub enum Said {
     /// A server can be imported.
     Ready,
     /// The editor tells how it goes.
-    News(News),
+    News(EditorProgress),
     /// The editor's account: it is done.
     Edited(Box<Edited>),
     /// A server's account: it was told to end.
-    Served(Served),
+    Served(ServerAccount),
     /// It couldn't do it.
     Failed(String),
 }
 
 /// Counters of a binding or a domain, as they travel and are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct CounterTotals {
     /// Calls made that have ended.
     pub calls: u64,
     /// Calls handled.
@@ -97,25 +97,25 @@ pub struct Edited {
     /// The calls, in the order in which they began.
     pub events: Vec<Event>,
     /// What went over the bindings, by server.
-    pub bindings: BTreeMap<Domain, Tally>,
+    pub bindings: BTreeMap<DemoDomain, CounterTotals>,
     /// What the editor's domain did in all.
-    pub domain: Tally,
+    pub domain: CounterTotals,
     /// Sleeps of its kernel threads, by the kernel's count.
     pub sleeps: u64,
 }
 
 /// A server's account of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServerAccount {
     /// The calls, in the order in which their handlers began.
     pub events: Vec<Event>,
     /// What the server's domain did in all.
-    pub domain: Tally,
+    pub domain: CounterTotals,
     /// Sleeps of its kernel threads, by the kernel's count.
     pub sleeps: u64,
 }
 
-impl From<Counters> for Tally {
+impl From<Counters> for CounterTotals {
     fn from(counters: Counters) -> Self {
         let Counters {
             calls, served, kernel_entries, wakeups_sent: wakeups, wakeups_avoided, sleeps, ..
@@ -125,7 +125,7 @@ impl From<Counters> for Tally {
     }
 }
 
-impl Task {
+impl ChildTask {
     /// Where the edited text goes.
     pub fn copy(&self) -> PathBuf {
         self.directory.join("copy")

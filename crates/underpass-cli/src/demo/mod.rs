@@ -8,9 +8,9 @@
 mod cache;
 mod caption;
 mod chart;
+mod child_processes;
 mod editor;
 mod event;
-mod family;
 mod figure;
 mod files;
 mod imports;
@@ -38,7 +38,7 @@ use std::path::PathBuf;
 
 /// What `underpass demo` is asked for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+pub struct DemoOptions {
     /// The file to edit a copy of; without it, the demo makes a text of some MB
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -53,14 +53,14 @@ pub struct Options {
     pub quick: bool,
     /// What the demo starts this program as
     #[arg(long, hide = true)]
-    role: Option<event::Domain>,
+    role: Option<event::DemoDomain>,
 }
 
 /// Runs the demo, or one of its processes.
 ///
 /// # Errors
 /// Where anything fails; the children are gone then, and nothing is left in the file system.
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &DemoOptions) -> anyhow::Result<()> {
     match options.role {
         Some(domain) => roles::run(domain),
         None => show::run(options),

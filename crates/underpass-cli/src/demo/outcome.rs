@@ -1,6 +1,6 @@
 //! All that the demo found out, as it is printed for people and for machines.
 
-use super::event::{Domain, Procedure};
+use super::event::{DemoDomain, DemoProcedure};
 use super::messages::Transport;
 use super::numbers::{median, per, percentile};
 use super::round::{Happened, Round};
@@ -12,19 +12,19 @@ use underpass_bench::Machine;
 
 /// The demo's result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct DemoOutcome {
     /// Where it ran.
     pub machine: Machine,
     /// What was edited.
     pub text: Text,
     /// The processes of the round that `beginning` and `middle` show.
-    pub pids: Vec<(Domain, u32)>,
+    pub pids: Vec<(DemoDomain, u32)>,
     /// The first calls of a round over Underpass.
     pub beginning: Timeline,
     /// Calls from the middle of the same round.
     pub middle: Timeline,
     /// Each interface over each transport.
-    pub interfaces: Vec<Line>,
+    pub interfaces: Vec<InterfaceResult>,
     /// The whole job over each transport.
     pub jobs: Vec<Job>,
     /// How many times longer sockets take than Underpass.
@@ -54,9 +54,9 @@ pub struct Text {
 
 /// The calls of one interface over one transport, all rounds together.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct InterfaceResult {
     /// Who serves it.
-    pub server: Domain,
+    pub server: DemoDomain,
     /// How the calls travelled.
     pub transport: Transport,
     /// Calls made.
@@ -75,7 +75,7 @@ pub struct Line {
     /// Bytes of arguments and results.
     pub bytes: u64,
     /// The median of each procedure, in ns.
-    pub procedures_p50_ns: BTreeMap<Procedure, u64>,
+    pub procedures_p50_ns: BTreeMap<DemoProcedure, u64>,
 }
 
 /// The whole job over one transport.
@@ -99,7 +99,7 @@ pub struct Job {
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratios {
     /// Of the median calls, by server.
-    pub interfaces: BTreeMap<Domain, f64>,
+    pub interfaces: BTreeMap<DemoDomain, f64>,
     /// Of the whole job.
     pub job: f64,
 }
@@ -118,8 +118,8 @@ pub struct Disaster {
 }
 
 /// Sums up one interface over one transport.
-pub fn line(rounds: &[&Round], server: Domain, transport: Transport) -> Line {
-    let mut by_procedure: BTreeMap<Procedure, Vec<u64>> = BTreeMap::new();
+pub fn line(rounds: &[&Round], server: DemoDomain, transport: Transport) -> InterfaceResult {
+    let mut by_procedure: BTreeMap<DemoProcedure, Vec<u64>> = BTreeMap::new();
     let (mut entries, mut wakeups, mut bytes) = (0, 0, 0);
     for round in rounds {
         for event in round.edited.events.iter().filter(|event| event.procedure.server() == server) {
@@ -134,7 +134,7 @@ pub fn line(rounds: &[&Round], server: Domain, transport: Transport) -> Line {
     let mut all: Vec<u64> = by_procedure.values().flatten().copied().collect();
     all.sort_unstable();
     let calls = all.len() as u64;
-    Line {
+    InterfaceResult {
         server,
         transport,
         calls,
@@ -173,7 +173,7 @@ pub fn job(rounds: &[&Round], transport: Transport) -> Job {
 }
 
 /// Compares sockets with Underpass.
-pub fn ratios(interfaces: &[Line], jobs: &[Job]) -> Ratios {
+pub fn ratios(interfaces: &[InterfaceResult], jobs: &[Job]) -> Ratios {
     let p50 = |server, transport| {
         interfaces
             .iter()
@@ -183,7 +183,7 @@ pub fn ratios(interfaces: &[Line], jobs: &[Job]) -> Ratios {
     let ns = |transport| jobs.iter().find(|job| job.transport == transport).map_or(0, |job| job.ns);
     let ratio = |server| per(p50(server, Transport::Sockets), p50(server, Transport::Underpass));
     Ratios {
-        interfaces: Domain::SERVERS.iter().map(|&server| (server, ratio(server))).collect(),
+        interfaces: DemoDomain::SERVERS.iter().map(|&server| (server, ratio(server))).collect(),
         job: per(ns(Transport::Sockets), ns(Transport::Underpass)),
     }
 }

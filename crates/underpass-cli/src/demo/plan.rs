@@ -1,7 +1,7 @@
 //! What the editor's threads have to do, and how they tell how far they are.
 
-use super::event::Thread;
-use super::interfaces::{FileCache, Place, WindowManager};
+use super::event::EditorThread;
+use super::interfaces::{FileCache, WindowManager, WindowPlace};
 use super::text::Change;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub const COPY: &str = "copy";
 
 /// What is the same for both threads of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct EditPlan {
     /// What to replace.
     pub change: Change,
     /// Bytes to read at a time.
@@ -40,11 +40,11 @@ pub trait Imports: Send + Sync + 'static {
     type Windows: WindowManager + Send + 'static;
 
     /// Imports the file cache manager.
-    fn files(&self, thread: Thread) -> Result<Self::Files>;
+    fn files(&self, thread: EditorThread) -> Result<Self::Files>;
     /// Imports it again, after its death.
-    fn files_again(&self, thread: Thread) -> Result<Self::Files>;
+    fn files_again(&self, thread: EditorThread) -> Result<Self::Files>;
     /// Imports the window manager.
-    fn windows(&self, thread: Thread) -> Result<Self::Windows>;
+    fn windows(&self, thread: EditorThread) -> Result<Self::Windows>;
 }
 
 /// How the editor's two threads run: at user level or as kernel threads.
@@ -60,7 +60,7 @@ pub trait Threads {
 /// Something that happened in the editor and is told at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum News {
+pub enum EditorProgress {
     /// So many blocks are done, of both passes.
     Blocks(u64),
     /// The editor is in the middle of its work, a good time for a disaster.
@@ -68,7 +68,7 @@ pub enum News {
     /// A call failed because its server died.
     Lost {
         /// Whose call.
-        thread: Thread,
+        thread: EditorThread,
         /// What was called, and what the call returned.
         error: String,
         /// When, in ns of `CLOCK_MONOTONIC`.
@@ -77,7 +77,7 @@ pub enum News {
     /// The thread imported the server again.
     Again {
         /// Which thread.
-        thread: Thread,
+        thread: EditorThread,
         /// Bytes of the text that it edits a second time: those since its last flush.
         repeats: u64,
         /// When, in ns of `CLOCK_MONOTONIC`.
@@ -89,12 +89,12 @@ pub enum News {
 pub struct Pulse {
     blocks: AtomicU64,
     step: u64,
-    tell: Box<dyn Fn(News) + Send + Sync>,
+    tell: Box<dyn Fn(EditorProgress) + Send + Sync>,
 }
 
 impl Pulse {
     /// Tells each `step` blocks, and never if that is 0.
-    pub fn new(step: u64, tell: impl Fn(News) + Send + Sync + 'static) -> Self {
+    pub fn new(step: u64, tell: impl Fn(EditorProgress) + Send + Sync + 'static) -> Self {
         Self { blocks: AtomicU64::new(0), step, tell: Box::new(tell) }
     }
 
@@ -103,13 +103,13 @@ impl Pulse {
         // Relaxed: a count, nothing is published by it.
         let blocks = self.blocks.fetch_add(1, Ordering::Relaxed) + 1;
         if self.step > 0 && blocks.is_multiple_of(self.step) {
-            (self.tell)(News::Blocks(blocks));
+            (self.tell)(EditorProgress::Blocks(blocks));
         }
         blocks
     }
 
     /// Tells something.
-    pub fn tell(&self, news: News) {
+    pub fn tell(&self, news: EditorProgress) {
         (self.tell)(news);
     }
 }
@@ -149,12 +149,12 @@ pub struct Half {
     pub places: u64,
 }
 
-impl Thread {
+impl EditorThread {
     /// Where this thread's window stands.
-    pub fn place(self) -> Place {
+    pub fn place(self) -> WindowPlace {
         match self {
-            Self::T1 => Place { row: 0, column: 0, rows: 12, columns: 64, layer: 1 },
-            Self::T2 => Place { row: 4, column: 36, rows: 12, columns: 64, layer: 2 },
+            Self::T1 => WindowPlace { row: 0, column: 0, rows: 12, columns: 64, layer: 1 },
+            Self::T2 => WindowPlace { row: 4, column: 36, rows: 12, columns: 64, layer: 2 },
         }
     }
 }

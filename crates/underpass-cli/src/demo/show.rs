@@ -1,12 +1,12 @@
 //! The demo from the user's side: rounds, progress, report.
 
-use super::Options;
-use super::event::Domain;
-use super::family::{Ear, Interrupted};
+use super::DemoOptions;
+use super::child_processes::{Ear, Interrupted};
+use super::event::DemoDomain;
 use super::figure;
-use super::messages::{Task, Transport};
-use super::outcome::{self, Disaster, Outcome, Text};
-use super::plan::Plan;
+use super::messages::{ChildTask, Transport};
+use super::outcome::{self, DemoOutcome, Disaster, Text};
+use super::plan::EditPlan;
 use super::round::{self, Round};
 use super::text::{self, Change};
 use super::timeline::Timeline;
@@ -44,7 +44,7 @@ struct Run {
 ///
 /// # Errors
 /// Where anything fails.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &DemoOptions) -> Result<()> {
     // Found out first, so that a run of seconds doesn't end at a path that can't be written.
     if let Some(path) = &options.svg {
         fs::write(path, "").with_context(|| format!("can't write the drawing to {}", path.display()))?;
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 impl Run {
-    fn prepare(options: &Options) -> Result<Self> {
+    fn prepare(options: &DemoOptions) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("underpass-demo-").tempdir();
         let directory = directory.context("can't make a temporary directory; is $TMPDIR writable?")?;
         let (text, bytes) = match &options.file {
@@ -82,7 +82,7 @@ impl Run {
         Ok(Self { directory, text, expected, places, bytes: bytes.len() as u64, change })
     }
 
-    fn play(&self, options: &Options, ear: &Ear) -> Result<Outcome> {
+    fn play(&self, options: &DemoOptions, ear: &Ear) -> Result<DemoOutcome> {
         let repetitions = if options.quick { ROUNDS.1 } else { ROUNDS.0 };
         let blocks = self.bytes.div_ceil(u64::from(BLOCK));
         let all = repetitions * Transport::ALL.len() + 1;
@@ -125,12 +125,17 @@ impl Run {
         self.outcome(options, &rounds, disaster)
     }
 
-    fn task(&self, transport: Transport, number: usize, disaster: bool, chatty: bool) -> Task {
+    fn task(&self, transport: Transport, number: usize, disaster: bool, chatty: bool) -> ChildTask {
         let blocks = self.bytes.div_ceil(u64::from(BLOCK));
         let here = self.directory.path();
-        let plan =
-            Plan { change: self.change.clone(), block: BLOCK, compose_every: 4, flush_every: 64, disaster };
-        Task {
+        let plan = EditPlan {
+            change: self.change.clone(),
+            block: BLOCK,
+            compose_every: 4,
+            flush_every: 64,
+            disaster,
+        };
+        ChildTask {
             transport,
             directory: here.join(format!("round-{number}")),
             text: self.text.clone(),
@@ -143,17 +148,17 @@ impl Run {
         }
     }
 
-    fn outcome(&self, options: &Options, rounds: &[Round], disaster: Round) -> Result<Outcome> {
+    fn outcome(&self, options: &DemoOptions, rounds: &[Round], disaster: Round) -> Result<DemoOutcome> {
         let over = |transport| rounds.iter().filter(|round| round.transport == transport).collect::<Vec<_>>();
         let compared = [Transport::Underpass, Transport::Sockets];
-        let interfaces: Vec<_> = (Domain::SERVERS.iter())
+        let interfaces: Vec<_> = (DemoDomain::SERVERS.iter())
             .flat_map(|&server| compared.map(|transport| outcome::line(&over(transport), server, transport)))
             .collect();
         let jobs: Vec<_> = Transport::ALL.map(|transport| outcome::job(&over(transport), transport)).into();
         let shown = over(Transport::Underpass);
         let shown = typical(&shown).context("there is a round over Underpass")?;
         let timeline = Timeline::of(shown);
-        Ok(Outcome {
+        Ok(DemoOutcome {
             machine: Machine::this(),
             text: Text {
                 file: options.file.as_ref().map(|file| file.display().to_string()),

@@ -1,6 +1,6 @@
 //! The calls of a round on one clock: who called whom, when, on which processor.
 
-use super::event::{Domain, Event, Procedure, Thread};
+use super::event::{DemoDomain, DemoProcedure, EditorThread, Event};
 use super::round::Round;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Timeline {
     /// The calls, in the order in which they began.
-    pub calls: Vec<Call>,
+    pub calls: Vec<TimelineCall>,
     /// The moments at which a processor was seen with another domain than before.
     pub moves: Vec<Move>,
 }
 
 /// One call; times in ns since the round's first call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Call {
+pub struct TimelineCall {
     /// Who called.
-    pub thread: Thread,
+    pub thread: EditorThread,
     /// The domain that was called.
-    pub server: Domain,
+    pub server: DemoDomain,
     /// What was called.
-    pub procedure: Procedure,
+    pub procedure: DemoProcedure,
     /// When the caller called and when it went on.
     pub from: u64,
     /// See `from`.
@@ -57,9 +57,9 @@ pub struct Move {
     /// Which processor.
     pub cpu: usize,
     /// The domain that it was seen with before.
-    pub from: Domain,
+    pub from: DemoDomain,
     /// The one that it is with now.
-    pub to: Domain,
+    pub to: DemoDomain,
 }
 
 impl Timeline {
@@ -76,7 +76,7 @@ impl Timeline {
     /// from the first call.
     pub fn excerpt(&self, first: usize, calls: usize) -> Self {
         let end = self.calls.len().min(first.saturating_add(calls));
-        let mut calls: Vec<Call> = self.calls.get(first..end).unwrap_or_default().to_vec();
+        let mut calls: Vec<TimelineCall> = self.calls.get(first..end).unwrap_or_default().to_vec();
         let start = calls.first().map_or(0, |call| call.from);
         let end = calls.iter().map(|call| call.to).max().unwrap_or(0);
         for call in &mut calls {
@@ -93,14 +93,14 @@ impl Timeline {
     }
 
     /// Where domains were seen on processors: when, on which, which domain; in the order of time.
-    pub fn sightings(&self) -> Vec<(u64, usize, Domain)> {
+    pub fn sightings(&self) -> Vec<(u64, usize, DemoDomain)> {
         sightings(&self.calls)
     }
 }
 
 /// Joins each call to its handler.
-fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event>) -> Vec<Call> {
-    let mut waiting: HashMap<(Procedure, u64), VecDeque<&Event>> = HashMap::new();
+fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event>) -> Vec<TimelineCall> {
+    let mut waiting: HashMap<(DemoProcedure, u64), VecDeque<&Event>> = HashMap::new();
     for event in handled {
         waiting.entry((event.procedure, event.key)).or_default().push_back(event);
     }
@@ -115,8 +115,8 @@ fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event
             to: since(handler.to),
             cpu: handler.cpu_to,
         });
-        calls.push(Call {
-            thread: event.thread.unwrap_or(Thread::T1),
+        calls.push(TimelineCall {
+            thread: event.thread.unwrap_or(EditorThread::T1),
             server: event.procedure.server(),
             procedure: event.procedure,
             from: since(event.from),
@@ -143,11 +143,11 @@ fn new_wakeups(made: &[Event]) -> Vec<u64> {
     new
 }
 
-fn sightings(calls: &[Call]) -> Vec<(u64, usize, Domain)> {
+fn sightings(calls: &[TimelineCall]) -> Vec<(u64, usize, DemoDomain)> {
     let mut seen = Vec::with_capacity(4 * calls.len());
     for call in calls {
-        seen.push((call.from, call.cpu_from, Domain::Editor));
-        seen.push((call.to, call.cpu_to, Domain::Editor));
+        seen.push((call.from, call.cpu_from, DemoDomain::Editor));
+        seen.push((call.to, call.cpu_to, DemoDomain::Editor));
         if let Some(handler) = &call.handler {
             seen.push((handler.from, handler.cpu, call.server));
             seen.push((handler.to, handler.cpu, call.server));
@@ -157,8 +157,8 @@ fn sightings(calls: &[Call]) -> Vec<(u64, usize, Domain)> {
     seen
 }
 
-fn moves(calls: &[Call]) -> Vec<Move> {
-    let mut with: HashMap<usize, Domain> = HashMap::new();
+fn moves(calls: &[TimelineCall]) -> Vec<Move> {
+    let mut with: HashMap<usize, DemoDomain> = HashMap::new();
     let mut moves = Vec::new();
     for (at, cpu, to) in sightings(calls) {
         if let Some(from) = with.insert(cpu, to)
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
 
     fn event(
-        thread: Option<Thread>,
-        procedure: Procedure,
+        thread: Option<EditorThread>,
+        procedure: DemoProcedure,
         key: u64,
         (from, to): (u64, u64),
         cpu: usize,
@@ -196,16 +196,16 @@ mod tests {
         }
     }
 
-    fn two_at_once() -> Vec<Call> {
+    fn two_at_once() -> Vec<TimelineCall> {
         let made = [
-            event(Some(Thread::T1), Procedure::Read, 0, (1_000, 1_900), 0),
-            event(Some(Thread::T2), Procedure::Read, 8, (1_100, 2_500), 0),
-            event(Some(Thread::T1), Procedure::Draw, 0, (2_000, 3_000), 0),
+            event(Some(EditorThread::T1), DemoProcedure::Read, 0, (1_000, 1_900), 0),
+            event(Some(EditorThread::T2), DemoProcedure::Read, 8, (1_100, 2_500), 0),
+            event(Some(EditorThread::T1), DemoProcedure::Draw, 0, (2_000, 3_000), 0),
         ];
         let handled = [
-            event(None, Procedure::Read, 8, (1_200, 1_300), 1),
-            event(None, Procedure::Read, 0, (1_300, 1_400), 1),
-            event(None, Procedure::Draw, 0, (2_700, 2_800), 0),
+            event(None, DemoProcedure::Read, 8, (1_200, 1_300), 1),
+            event(None, DemoProcedure::Read, 0, (1_300, 1_400), 1),
+            event(None, DemoProcedure::Draw, 0, (2_700, 2_800), 0),
         ];
         calls(1_000, &made, handled.iter())
     }
@@ -215,15 +215,15 @@ mod tests {
         let calls = two_at_once();
         assert_eq!(calls[0].handler, Some(Handled { from: 300, to: 400, cpu: 1 }));
         assert_eq!(calls[1].handler, Some(Handled { from: 200, to: 300, cpu: 1 }));
-        assert_eq!((calls[1].from, calls[1].to, calls[1].thread), (100, 1_500, Thread::T2));
+        assert_eq!((calls[1].from, calls[1].to, calls[1].thread), (100, 1_500, EditorThread::T2));
         assert_eq!(calls.iter().map(|call| call.wakeups).collect::<Vec<_>>(), [1, 1, 3]);
     }
 
     #[test]
     fn a_processor_moves_when_it_is_seen_elsewhere() {
         let moves = moves(&two_at_once());
-        let editor = Domain::Editor;
-        let windows = Domain::Windows;
+        let editor = DemoDomain::Editor;
+        let windows = DemoDomain::Windows;
         assert_eq!(moves.len(), 2);
         assert_eq!(moves[0], Move { at: 1_700, cpu: 0, from: editor, to: windows });
         assert_eq!(moves[1], Move { at: 2_000, cpu: 0, from: windows, to: editor });

@@ -1,0 +1,134 @@
+//! Processes beside client and server, which do what the client tells them by lines of JSON.
+//!
+//! ```text
+//! it begins with   "ready"
+//! an order         it does that and answers with a line
+//! end of input     it ends
+//! ```
+
+use crate::BenchError;
+use crate::processes::pair::SUBCOMMAND;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use underpass_os::{cpu, process};
+
+/// What such a process is for, and where it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HelperTask {
+    /// Its CPUs.
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) does: Does,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Does {
+    /// Serves the interface of the benchmarks under this name.
+    Serve(String),
+    /// Calls over some of many bindings.
+    ManyBindings(crate::urpc::scale::ManyBindings),
+    /// Has calls under way always, while it is told so.
+    Flood(crate::urpc::fair::Flood),
+    /// Makes as many calls as it is told.
+    Call(crate::lrpc::figure2::Caller),
+}
+
+/// What is said when it can take orders.
+const READY: &str = "ready";
+
+impl HelperTask {
+    /// Does it until there are no more orders.
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
+        process::raise_files()?;
+        cpu::confine(&self.cpus)?;
+        match self.does {
+            Does::Serve(name) => {
+                let _running = crate::calls::exporting(&name).start()?;
+                obey(|(): ()| Ok(()))
+            }
+            Does::ManyBindings(crowd) => crowd.perform(),
+            Does::Flood(flood) => flood.perform(),
+            Does::Call(caller) => caller.perform(),
+        }
+    }
+}
+
+/// Takes orders until there are none, and answers each.
+pub(crate) fn obey<O: DeserializeOwned, A: Serialize>(
+    mut done: impl FnMut(O) -> Result<A, BenchError>,
+) -> Result<(), BenchError> {
+    say(&READY)?;
+    for line in std::io::stdin().lock().lines() {
+        say(&done(serde_json::from_str(&line?)?)?)?;
+    }
+    Ok(())
+}
+
+fn say(what: &impl Serialize) -> Result<(), BenchError> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, what)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// Such a process, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Helper {
+    /// Starts one, and waits until it can take orders.
+    pub(crate) fn start(hand: &HelperTask) -> Result<Self, BenchError> {
+        let mut child = Command::new("/proc/self/exe")
+            .args([SUBCOMMAND, &serde_json::to_string(hand)?])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| {
+                format!("a process beside client and server can't be started: {e}; see `ulimit -u`")
+            })?;
+        let (orders, answers) = (child.stdin.take(), child.stdout.take());
+        let (orders, answers) = orders.zip(answers).ok_or("the child has no standard input and output")?;
+        let mut helper = Self { child, orders, answers: BufReader::new(answers) };
+        match helper.heard::<String>()?.as_str() {
+            READY => Ok(helper),
+            other => Err(format!("a process beside client and server says {other}").into()),
+        }
+    }
+
+    /// Has it do something, and gives its answer.
+    pub(crate) fn order<A: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<A, BenchError> {
+        self.begin(what)?;
+        self.heard()
+    }
+
+    /// Has it do something; the answer is to be [`heard`](Self::heard).
+    pub(crate) fn begin(&mut self, what: &impl Serialize) -> Result<(), BenchError> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        self.orders.write_all(&line)?;
+        Ok(self.orders.flush()?)
+    }
+
+    /// Its next answer.
+    pub(crate) fn heard<A: DeserializeOwned>(&mut self) -> Result<A, BenchError> {
+        let mut line = String::new();
+        if self.answers.read_line(&mut line)? == 0 {
+            return Err("a process beside client and server ended too early; what it said is above".into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It fails if the child has ended, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
