@@ -227,8 +227,9 @@ fn abandon_a_task(client: &WorkerClient, does: Does) {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply() {
-    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply");
+fn a_task_freed_while_it_waits_for_its_reply_may_be_polled_dropped_or_forgotten() {
+    let _watchdog =
+        Watchdog::new("a_task_freed_while_it_waits_for_its_reply_may_be_polled_dropped_or_forgotten");
     let works = Works::new(SERVER, "eager-reply");
     let client = works.client();
     stop(works.server.pid());
@@ -240,8 +241,8 @@ fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply() {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn() {
-    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn");
+fn a_task_freed_while_it_queues_for_a_slot_may_be_polled_or_dropped() {
+    let _watchdog = Watchdog::new("a_task_freed_while_it_queues_for_a_slot_may_be_polled_or_dropped");
     let works = Works::new(SERVER, "eager-turn");
     let client = works.client();
     stop(works.server.pid());
@@ -263,9 +264,8 @@ fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn() {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers() {
-    let _watchdog =
-        Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers");
+fn a_task_freed_between_two_servers_may_be_polled_or_dropped() {
+    let _watchdog = Watchdog::new("a_task_freed_between_two_servers_may_be_polled_or_dropped");
     let mut works = Works::new(SERVER, "eager-between");
     let policy = Policy::new().patience(Duration::from_secs(3600));
     let client = WorkerClient::import_resilient(works.server.name(), policy).unwrap();

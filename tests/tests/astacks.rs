@@ -176,9 +176,8 @@ fn a_task_chooses_as_a_thread_does() {
 }
 
 #[test]
-fn who_waits_for_few_holds_up_nobody_who_waits_for_many() {
-    let (_alone, _watchdog) =
-        (alone(), Watchdog::new("who_waits_for_few_holds_up_nobody_who_waits_for_many"));
+fn a_waiter_for_few_slots_does_not_delay_one_for_many() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_waiter_for_few_slots_does_not_delay_one_for_many"));
     let (_server, client) = tight("both");
     let few = client.when_all_leased(AllLeased::Wait);
     std::thread::scope(|scope| {
@@ -200,8 +199,8 @@ fn who_waits_for_few_holds_up_nobody_who_waits_for_many() {
 }
 
 #[test]
-fn what_is_larger_than_its_a_stack_goes_out_of_band() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("what_is_larger_than_its_a_stack_goes_out_of_band"));
+fn a_message_larger_than_its_a_stack_goes_out_of_band() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_message_larger_than_its_a_stack_goes_out_of_band"));
     let (_server, client) = tight("larger");
     // A message of 1000 bytes, where A-stacks have 256.
     assert_eq!(client.panic(), Err(Trying::Panicked));

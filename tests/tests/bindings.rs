@@ -206,7 +206,7 @@ fn a_server_that_shuts_down_answers_what_it_began_and_begins_nothing() {
 }
 
 #[test]
-fn a_shutdown_waits_for_so_long_and_says_whom_it_cut_off() {
+fn a_shutdown_waits_up_to_its_limit_and_reports_the_calls_it_cut_off() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_so_long"));
     let name = Room::name("cut");
     let clerk = Clerk::default();

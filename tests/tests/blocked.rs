@@ -72,7 +72,7 @@ fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
 /// Each kind of caller is the first that waits while all processors are blocked: nobody else has
 /// had them replaced.
 #[test]
-fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
+fn every_kind_of_caller_gets_blocked_workers_replaced() {
     let _watchdog = Watchdog::new("whoever_waits_behind_blocked_handlers");
     // The line of the last binding is dormant from the start.
     for (how, bindings) in [("add", 1), ("thread", 1), ("beside", 1), ("task", 1), ("add", 200)] {

@@ -136,8 +136,8 @@ fn a_full_channel_makes_callers_wait() {
 }
 
 #[test]
-fn a_full_channel_overloads_who_will_not_wait() {
-    let _watchdog = Watchdog::new("a_full_channel_overloads_who_will_not_wait");
+fn a_full_channel_overloads_a_caller_that_will_not_wait() {
+    let _watchdog = Watchdog::new("a_full_channel_overloads_a_caller_that_will_not_wait");
     let (_server, client) = server("over");
     let threads: Vec<_> = (0..64)
         .map(|_| {

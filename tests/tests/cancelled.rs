@@ -214,8 +214,8 @@ fn calls_on_threads_that_work_for_a_handler_end_with_it() {
 }
 
 #[test]
-fn what_a_handler_must_finish_goes_on() {
-    let _watchdog = Watchdog::new("what_a_handler_must_finish_goes_on");
+fn a_call_that_a_handler_must_finish_goes_on() {
+    let _watchdog = Watchdog::new("a_call_that_a_handler_must_finish_goes_on");
     let chain = Chain::new("chain-finish");
     let (client, abandon) = (chain.first.client(), Abandon::new());
     let free = client.abandonable(&abandon);

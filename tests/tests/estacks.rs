@@ -63,8 +63,8 @@ fn ten_thousand_clients_hold_a_bounded_number_of_stacks() {
 }
 
 #[test]
-fn with_room_for_one_all_come_to_their_turn() {
+fn with_one_stack_all_calls_run_in_turn() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("with_room_for_one_all_come_to_their_turn");
+    let _watchdog = Watchdog::new("with_one_stack_all_calls_run_in_turn");
     so_many_wait("narrow", 100, 1);
 }

@@ -156,8 +156,8 @@ fn a_stale_name_is_replaced_and_a_living_one_refused() {
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
-    let _watchdog = Watchdog::new("what_is_no_socket_is_left_alone");
+fn a_file_that_is_no_socket_is_left_alone() {
+    let _watchdog = Watchdog::new("a_file_that_is_no_socket_is_left_alone");
     let (name, path) = (Room::name("file"), Room::directory().join(Room::name("file")));
     fs::write(&path, "somebody's").unwrap();
     let refused = export(&name).unwrap_err();

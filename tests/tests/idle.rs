@@ -76,8 +76,8 @@ fn a_server_that_nobody_has_called_sleeps() {
 
 /// As on a kernel before 5.16, or in a sandbox.
 #[test]
-fn who_may_watch_one_word_only_sleeps_too() {
-    let _watchdog = Watchdog::new("who_may_watch_one_word_only_sleeps_too");
+fn a_domain_without_futex_waitv_sleeps_too() {
+    let _watchdog = Watchdog::new("a_domain_without_futex_waitv_sleeps_too");
     // With listeners besides, and with those alone.
     for processors in ["1", "0"] {
         let name = Room::name(&format!("one-word-{processors}"));

@@ -211,8 +211,8 @@ fn a_donated_call_enters_the_kernel_four_times_at_most() {
 }
 
 #[test]
-fn who_sleeps_is_notified_once_for_a_call() {
-    let _watchdog = Watchdog::new("who_sleeps_is_notified_once_for_a_call");
+fn a_sleeping_side_is_notified_once_for_a_call() {
+    let _watchdog = Watchdog::new("a_sleeping_side_is_notified_once_for_a_call");
     let _alone = alone();
     if !has_strace() {
         skip!("{NO_STRACE}");

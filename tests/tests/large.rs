@@ -88,8 +88,8 @@ fn any_size_comes_back_again_and_again() {
 }
 
 #[test]
-fn one_annex_serves_all_calls_one_after_the_other() {
-    let _watchdog = Watchdog::new("one_annex_serves_all_calls_one_after_the_other");
+fn one_overflow_buffer_serves_calls_one_after_the_other() {
+    let _watchdog = Watchdog::new("one_overflow_buffer_serves_calls_one_after_the_other");
     let server = server("one");
     let client = import(&server);
     client.null().unwrap();
@@ -118,7 +118,7 @@ fn one_annex_serves_all_calls_one_after_the_other() {
 
 /// A server of which nothing else is large has memory of its client's for its results all the same.
 #[test]
-fn results_of_small_arguments_lie_in_an_annex() {
+fn large_results_of_small_arguments_use_an_overflow_buffer() {
     #[underpass::interface(asynchronous)]
     trait Lists {
         fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError>;
@@ -129,7 +129,7 @@ fn results_of_small_arguments_lie_in_an_annex() {
             Ok((0..count).map(|number| (number, number.to_string())).collect())
         }
     }
-    let _watchdog = Watchdog::new("results_of_small_arguments_lie_in_an_annex");
+    let _watchdog = Watchdog::new("large_results_of_small_arguments_use_an_overflow_buffer");
     let name = Room::name("lists");
     // The handler is ready when it is polled first.
     let spawn = |mut handler: underpass::Handler| {
@@ -232,8 +232,8 @@ fn calls_after_the_first_enter_the_kernel_for_no_file() {
 }
 
 #[test]
-fn calls_at_once_have_annexes_of_their_own() {
-    let _watchdog = Watchdog::new("calls_at_once_have_annexes_of_their_own");
+fn concurrent_calls_have_overflow_buffers_of_their_own() {
+    let _watchdog = Watchdog::new("concurrent_calls_have_overflow_buffers_of_their_own");
     let server = server("at-once");
     let client = import(&server);
     let callers: Vec<_> = (0..24)
@@ -273,7 +273,7 @@ fn pages_that_nobody_uses_go_back_to_the_system() {
 }
 
 #[test]
-fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
+fn a_users_overflow_buffers_are_limited_and_calls_go_on_without() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bytes_of_them");
     let name = Room::name("few");
     let mut command = Command::new(SERVER);
@@ -297,8 +297,8 @@ fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
 }
 
 #[test]
-fn a_user_is_counted_what_is_there_of_them() {
-    let _watchdog = Watchdog::new("a_user_is_counted_what_is_there_of_them");
+fn a_user_is_charged_for_the_overflow_buffers_that_exist() {
+    let _watchdog = Watchdog::new("a_user_is_charged_for_the_overflow_buffers_that_exist");
     let name = Room::name("counted");
     let mut command = Command::new(SERVER);
     // Room for one of 256 KiB, and one without pages.
@@ -319,8 +319,8 @@ fn a_user_is_counted_what_is_there_of_them() {
 }
 
 #[test]
-fn they_are_gone_with_a_server_or_a_client_that_dies() {
-    let _watchdog = Watchdog::new("they_are_gone_with_a_server_or_a_client_that_dies");
+fn overflow_buffers_are_freed_when_either_side_dies() {
+    let _watchdog = Watchdog::new("overflow_buffers_are_freed_when_either_side_dies");
     let server = server("client-dies");
     let keeper = import(&server);
     keeper.null().unwrap();

@@ -17,7 +17,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
+fn a_users_bindings_are_limited_and_other_users_are_unaffected() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bindings");
     if !is_root() {
         skip!("only root can become another user");
@@ -51,8 +51,8 @@ fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
 }
 
 #[test]
-fn memory_is_a_limit_of_its_own() {
-    let _watchdog = Watchdog::new("memory_is_a_limit_of_its_own");
+fn a_users_memory_is_limited_apart_from_its_bindings() {
+    let _watchdog = Watchdog::new("a_users_memory_is_limited_apart_from_its_bindings");
     let name = Room::name("memory");
     let own = underpass_os::process::user();
     let _running = server()

@@ -22,16 +22,16 @@ fn open(name: &str, count: usize) -> Vec<ProbeClient> {
 }
 
 #[test]
-fn of_a_thousand_bindings_those_in_use_are_looked_at() {
+fn of_a_thousand_bindings_those_in_use_are_polled() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_looked_at");
+    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_polled");
     looked_at(ServerProcess::start(SERVER, &Room::name("thousand"), "probe"));
 }
 
 #[test]
-fn so_they_are_by_listeners_alone() {
+fn of_a_thousand_bindings_those_in_use_are_polled_by_listeners_alone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("so_they_are_by_listeners_alone");
+    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_polled_by_listeners_alone");
     looked_at(ServerProcess::start_with(SERVER, &Room::name("listeners"), "probe", |command| {
         command.env("UNDERPASS_PROCESSORS", "0");
     }));

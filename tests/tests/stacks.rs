@@ -151,7 +151,7 @@ fn a_value_for_which_the_stack_has_no_room_is_the_error_of_its_call() {
 }
 
 #[test]
-fn what_a_stack_of_the_usual_size_has_room_for_is_taken() {
+fn a_value_that_fits_a_usual_stack_is_accepted() {
     let _watchdog = Watchdog::new("what_a_stack_of_the_usual_size_has_room_for");
     let (_server, client) = serve("usual", None);
     for levels in [1, 32, 64] {

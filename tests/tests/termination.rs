@@ -97,8 +97,8 @@ fn a_call_that_is_not_wanted_any_more_is_not_started() {
 }
 
 #[test]
-fn what_a_dead_server_never_took_was_not_started() {
-    let _watchdog = Watchdog::new("what_a_dead_server_never_took_was_not_started");
+fn a_call_that_a_dead_server_never_took_was_not_started() {
+    let _watchdog = Watchdog::new("a_call_that_a_dead_server_never_took_was_not_started");
     let mut scene = Scene::new(SERVER, "untaken");
     let client = scene.client();
     let (kernel, user) = (client.clone(), client.clone());
@@ -198,8 +198,8 @@ fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
 }
 
 #[test]
-fn the_last_of_a_chain_dies() {
-    let _watchdog = Watchdog::new("the_last_of_a_chain_dies");
+fn a_chain_is_told_when_its_last_server_dies() {
+    let _watchdog = Watchdog::new("a_chain_is_told_when_its_last_server_dies");
     let (b, mut c) = (Scene::new(SERVER, "last-b"), Scene::new(SERVER, "last-c"));
     let (client, name) = (b.client(), c.server.name().to_owned());
     let caller = {
@@ -215,8 +215,8 @@ fn the_last_of_a_chain_dies() {
 }
 
 #[test]
-fn the_middle_of_a_chain_dies() {
-    let _watchdog = Watchdog::new("the_middle_of_a_chain_dies");
+fn a_chain_is_told_when_its_middle_server_dies() {
+    let _watchdog = Watchdog::new("a_chain_is_told_when_its_middle_server_dies");
     let (mut b, c) = (Scene::new(SERVER, "middle-b"), Scene::new(SERVER, "middle-c"));
     let last = c.client();
     last.note(0).unwrap();
@@ -234,8 +234,8 @@ fn the_middle_of_a_chain_dies() {
 }
 
 #[test]
-fn the_first_of_a_chain_gives_up() {
-    let _watchdog = Watchdog::new("the_first_of_a_chain_gives_up");
+fn a_chain_ends_when_its_first_caller_gives_up() {
+    let _watchdog = Watchdog::new("a_chain_ends_when_its_first_caller_gives_up");
     let (b, c) = (Scene::new(SERVER, "first-b"), Scene::new(SERVER, "first-c"));
     let client = b.client();
     let told = client.with_deadline(Duration::from_millis(300)).have_persist(c.server.name(), 7);

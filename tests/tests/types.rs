@@ -98,14 +98,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn everything_comes_back_as_it_went(value in everything(2)) {
-        let _watchdog = Watchdog::new("everything_comes_back_as_it_went");
+    fn values_of_every_type_come_back_unchanged(value in everything(2)) {
+        let _watchdog = Watchdog::new("values_of_every_type_come_back_unchanged");
         prop_assert_eq!(client().everything(value.clone()).unwrap(), value);
     }
 
     #[test]
-    fn references_come_back_as_they_went(shapes in vec(shape(), 0..10), name in any::<String>()) {
-        let _watchdog = Watchdog::new("references_come_back_as_they_went");
+    fn borrowed_values_come_back_unchanged(shapes in vec(shape(), 0..10), name in any::<String>()) {
+        let _watchdog = Watchdog::new("borrowed_values_come_back_unchanged");
         prop_assert_eq!(client().shapes(&shapes, &name).unwrap(), (shapes, name));
     }
 }

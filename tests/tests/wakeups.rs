@@ -12,8 +12,8 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 const TOO_LITTLE: u64 = 3_000;
 
 #[test]
-fn what_a_peers_wake_up_costs_is_learnt() {
-    let _watchdog = Watchdog::new("what_a_peers_wake_up_costs_is_learnt");
+fn the_cost_of_a_peers_wake_up_is_learnt() {
+    let _watchdog = Watchdog::new("the_cost_of_a_peers_wake_up_is_learnt");
     let cpus = cpu::allowed().unwrap();
     // The kernel threads that are started from here on stay on one CPU, and the server on another,
     // so that none but the server's wake-ups come from elsewhere.

@@ -128,7 +128,7 @@ mod tests {
     use crate::report::row::tests::{machine, row};
 
     #[test]
-    fn what_was_there_before_is_not_counted() {
+    fn earlier_counts_are_not_included() {
         let count =
             |kernel_entries, sleeps| CallCounters { kernel_entries, sleeps, ..CallCounters::default() };
         let mut counts = CountedCalls::default();

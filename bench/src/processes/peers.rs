@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_peers_where_there_are_none_is_told() {
+    fn asking_for_peers_in_a_directory_without_any_is_an_error() {
         let error = directory(Some(Path::new("/nowhere"))).unwrap_err().to_string();
         assert!(error.contains("/nowhere") && error.contains("peers/build"), "{error}");
     }

@@ -208,7 +208,7 @@ fn with_one_cpu_what_needs_two_is_skipped() {
 }
 
 #[test]
-fn people_get_a_table_with_the_machine() {
+fn the_default_output_is_a_table_with_the_machine() {
     let output = bench(None, &["urpc", "--quick", "--case", "null/one-cpu"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().next().is_some_and(|heading| heading.contains("Linux")), "{text}");
@@ -219,7 +219,7 @@ fn people_get_a_table_with_the_machine() {
 }
 
 #[test]
-fn what_is_unknown_is_answered_with_what_is_known() {
+fn an_unknown_benchmark_is_answered_with_the_known_ones() {
     for arguments in [&["nul"][..], &["urpc", "--case", "nul"]] {
         let output = bench(None, arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -350,7 +350,7 @@ fn the_children_die_with_the_command() {
 }
 
 #[test]
-fn the_hidden_command_tells_who_it_is_for() {
+fn the_hidden_command_says_what_it_is_for() {
     let output = Command::new(env!("CARGO_BIN_EXE_underpass")).args(["bench-role", "x"]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("underpass bench"));

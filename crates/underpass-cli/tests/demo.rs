@@ -74,7 +74,7 @@ fn nothing_left(temporary: &Path) {
 }
 
 #[test]
-fn json_tells_all_and_the_file_stays_as_it_was() {
+fn json_output_is_complete_and_the_file_is_unchanged() {
     let (here, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (file, svg) = (here.path().join("some text"), here.path().join("timeline.svg"));
     let text = "a sparrow sat; another sparrow came\n".repeat(3_000);
@@ -114,7 +114,7 @@ fn json_tells_all_and_the_file_stays_as_it_was() {
 }
 
 #[test]
-fn people_get_a_timeline_and_a_table() {
+fn the_default_output_is_a_timeline_and_a_table() {
     let temporary = tempfile::tempdir().unwrap();
     let output = finished(demo(temporary.path(), &["--quick"]));
     let shown = String::from_utf8_lossy(&output.stdout);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_others_is_not_allowed() {
+    fn calls_that_reach_other_processes_are_not_allowed() {
         let rules = allowed(1).unwrap();
         let reaching = [
             "socket",

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_hold_is_told_with_its_reason() {
+    fn a_missing_measure_is_reported_with_its_reason() {
         let mut report = Report::default();
         report.note(Measure::Calls, Ok::<_, String>(()));
         report.note(Measure::Namespaces, Err("not for users"));

@@ -85,7 +85,7 @@ fn elements_without_bytes_end() {
 }
 
 #[test]
-fn what_is_no_value_is_told() {
+fn an_invalid_value_is_an_error() {
     assert_eq!(refused::<bool>(&[2]), DecodeError::BadTag { of: "bool", tag: 2 });
     assert_eq!(refused::<Option<u8>>(&[2]), DecodeError::BadTag { of: "Option", tag: 2 });
     assert_eq!(refused::<Result<u8, u8>>(&[3]), DecodeError::BadTag { of: "Result", tag: 3 });

@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lent_arrives_as_if_owned(text in any::<String>(), numbers in vec(any::<u32>(), 0..50), pair in any::<(u8, bool)>()) {
+    fn a_borrowed_value_arrives_as_if_owned(text in any::<String>(), numbers in vec(any::<u32>(), 0..50), pair in any::<(u8, bool)>()) {
         let lent = to_bytes(&(text.as_str(), &numbers[..], &pair));
         prop_assert_eq!(&lent, &to_bytes(&(text.clone(), numbers.clone(), pair)));
         prop_assert_eq!(from_bytes(&lent), Ok((text, numbers, pair)));
@@ -184,7 +184,7 @@ fn errors_of_the_system_come_back() {
 }
 
 #[test]
-fn what_is_lent_of_a_path_arrives_as_its_owner() {
+fn a_borrowed_path_arrives_as_its_owned_type() {
     let path = std::path::Path::new("/etc/hosts");
     assert_eq!(from_bytes(&to_bytes(&(path, path.as_os_str()))), Ok((path.to_owned(), OsString::from(path))));
 }

@@ -98,13 +98,13 @@ fn a_child_that_drops_its_last_binding_leaves_the_parents() {
 }
 
 #[test]
-fn a_child_that_lives_on_does_not_hide_that_its_parent_died() {
+fn a_child_that_lives_on_does_not_hide_its_parents_death() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_child_that_lives_on_does_not_hide"));
     dies_before_its_child("breed");
 }
 
 #[test]
-fn nor_does_one_that_is_forked_off_when_files_have_run_out() {
+fn a_child_forked_without_free_files_does_not_hide_its_parents_death() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("nor_does_one_that_is_forked_off"));
     dies_before_its_child("breed-full");
 }

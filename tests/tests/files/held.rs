@@ -73,14 +73,14 @@ fn a_lock_that_a_peer_holds_for_ever_holds_up_nobody_else() {
 }
 
 #[test]
-fn an_annex_whose_lock_its_client_holds_is_replaced() {
-    let _watchdog = Watchdog::new("an_annex_whose_lock_its_client_holds_is_replaced");
+fn an_overflow_buffer_whose_lock_its_client_holds_is_replaced() {
+    let _watchdog = Watchdog::new("an_overflow_buffer_whose_lock_its_client_holds_is_replaced");
     Scene::with(public("held-annex")).goes_on_with(&[Lock::Annex]);
 }
 
 #[test]
-fn who_comes_by_a_ticket_and_holds_its_own_end_holds_up_nobody_else() {
-    let _watchdog = Watchdog::new("who_comes_by_a_ticket_and_holds_its_own_end_holds_up_nobody_else");
+fn a_client_of_a_ticket_that_locks_its_end_delays_nobody_else() {
+    let _watchdog = Watchdog::new("a_client_of_a_ticket_that_locks_its_end_delays_nobody_else");
     Scene::with(public("held-ticket")).goes_on_with(&[Lock::Receiver]);
 }
 

@@ -80,8 +80,8 @@ fn a_client_that_passes_its_own_end_does_not_hide_its_death() {
 }
 
 #[test]
-fn nor_does_one_whose_message_never_comes() {
-    let _watchdog = Watchdog::new("nor_does_one_whose_message_never_comes");
+fn a_client_whose_message_never_comes_does_not_hide_its_death() {
+    let _watchdog = Watchdog::new("a_client_whose_message_never_comes_does_not_hide_its_death");
     if !is_told() {
         return;
     }

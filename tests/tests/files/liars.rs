@@ -72,8 +72,8 @@ impl Scene {
 }
 
 #[test]
-fn parcels_that_are_not_as_announced_close_the_binding() {
-    let _watchdog = Watchdog::new("parcels_that_are_not_as_announced_close_the_binding");
+fn out_of_band_messages_that_are_not_as_announced_close_the_binding() {
+    let _watchdog = Watchdog::new("out_of_band_messages_that_are_not_as_announced_close_the_binding");
     let scene = Scene::new("parcels");
     // Too few, too many, none; of no slot; more than any message has, of which most never come in.
     scene.closes(|end, file| end.say(&parcel(0, 3, 0), &[file; 2]));

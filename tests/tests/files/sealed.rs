@@ -76,8 +76,8 @@ fn memory_that_could_change_is_the_error_of_one_call() {
 }
 
 #[test]
-fn whoever_dies_the_memory_is_gone_with_the_last_who_has_it() {
-    let _watchdog = Watchdog::new("whoever_dies_the_memory_is_gone_with_the_last_who_has_it");
+fn sealed_memory_is_freed_with_its_last_holder_whichever_dies() {
+    let _watchdog = Watchdog::new("sealed_memory_is_freed_with_its_last_holder_whichever_dies");
     let mut server = server("sealed-dies");
     let porter = import(&server);
     let sealed = Sealed::new(&[9; 300_000]).unwrap();

@@ -130,8 +130,8 @@ impl Scene {
 }
 
 #[test]
-fn a_file_that_no_call_takes_holds_nobody_up() {
-    let _watchdog = Watchdog::new("a_file_that_no_call_takes_holds_nobody_up");
+fn a_file_that_no_call_takes_delays_nobody() {
+    let _watchdog = Watchdog::new("a_file_that_no_call_takes_delays_nobody");
     let scene = Scene::new("slow");
     // It ends with its binding; another comes in its place; it comes with what has none; it is one
     // too few.
@@ -164,8 +164,8 @@ fn a_file_that_no_call_takes_holds_nobody_up() {
 }
 
 #[test]
-fn nor_does_one_that_nobody_has_looked_at() {
-    let _watchdog = Watchdog::new("nor_does_one_that_nobody_has_looked_at");
+fn a_file_that_nobody_has_looked_at_delays_nobody() {
+    let _watchdog = Watchdog::new("a_file_that_nobody_has_looked_at_delays_nobody");
     let scene = Scene::new("unseen");
     let violates = [1; 7];
     for before in [&violates[..], &[]] {
@@ -221,8 +221,8 @@ fn pile_up(end: &End) {
 }
 
 #[test]
-fn what_is_still_to_be_closed_is_bounded_and_counts() {
-    let _watchdog = Watchdog::new("what_is_still_to_be_closed_is_bounded_and_counts");
+fn files_still_to_be_closed_are_bounded_and_counted() {
+    let _watchdog = Watchdog::new("files_still_to_be_closed_are_bounded_and_counted");
     let name = Room::name("bounded");
     let mut command = Command::new(SERVER);
     command.args([&name, "few-bindings", "3"]);

@@ -42,8 +42,8 @@ fn annex() -> (Annex, OwnedFd) {
 }
 
 #[test]
-fn what_is_no_annex_is_not_mapped() {
-    let _watchdog = Watchdog::new("what_is_no_annex_is_not_mapped");
+fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
+    let _watchdog = Watchdog::new("a_file_that_is_no_overflow_buffer_is_not_mapped");
     let scene = Scene::new("no-annex");
     // No memory; not sealed, so that it could shrink under the server; of a size that no annex has.
     let null: OwnedFd = File::open("/dev/null").unwrap().into();

@@ -210,8 +210,8 @@ fn a_deadline_that_lies_is_the_liars_own() {
 }
 
 #[test]
-fn who_says_that_nobody_waits_ends_its_own_calls() {
-    let _watchdog = Watchdog::new("who_says_that_nobody_waits_ends_its_own_calls");
+fn a_client_that_says_that_nobody_waits_ends_its_own_calls() {
+    let _watchdog = Watchdog::new("a_client_that_says_that_nobody_waits_ends_its_own_calls");
     let scene = Scene::new("unwanted");
     let end = scene.import();
     let say = |slots: u64| {
@@ -328,8 +328,8 @@ fn ask(end: &End) -> End {
 }
 
 #[test]
-fn who_asks_for_too_many_channels_loses_all_of_them() {
-    let _watchdog = Watchdog::new("who_asks_for_too_many_channels_loses_all_of_them");
+fn a_client_that_asks_for_too_many_channels_loses_all_of_them() {
+    let _watchdog = Watchdog::new("a_client_that_asks_for_too_many_channels_loses_all_of_them");
     let scene = Scene::new("too-many");
     let end = scene.import();
     let further: Vec<_> = (1..CHANNELS).map(|_| ask(&end)).collect();

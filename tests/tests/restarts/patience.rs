@@ -87,8 +87,8 @@ fn a_deadline_ends_the_wait_for_the_answer_of_the_next_server() {
 }
 
 #[test]
-fn who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server() {
-    let _watchdog = Watchdog::new("who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server");
+fn an_abandoned_or_cancelled_call_stops_waiting_for_the_next_server() {
+    let _watchdog = Watchdog::new("an_abandoned_or_cancelled_call_stops_waiting_for_the_next_server");
     let mut works = Works::new(SERVER, "freed-between");
     let (client, abandon) = (resilient(&works, Duration::from_secs(60)), Abandon::new());
     stop(works.server.pid());
@@ -115,8 +115,8 @@ fn who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server() {
 }
 
 #[test]
-fn callers_who_wait_together_lose_patience_together() {
-    let _watchdog = Watchdog::new("callers_who_wait_together_lose_patience_together");
+fn callers_that_wait_together_time_out_together() {
+    let _watchdog = Watchdog::new("callers_that_wait_together_time_out_together");
     const PATIENCE: Duration = Duration::from_secs(1);
     let mut works = Works::new(SERVER, "together");
     let client = resilient(&works, PATIENCE);

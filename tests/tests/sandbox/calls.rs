@@ -58,8 +58,8 @@ impl Targets {
 }
 
 #[test]
-fn what_is_tried_is_possible_without_a_sandbox() {
-    let _watchdog = Watchdog::new("what_is_tried_is_possible_without_a_sandbox");
+fn each_misdeed_succeeds_without_a_sandbox() {
+    let _watchdog = Watchdog::new("each_misdeed_succeeds_without_a_sandbox");
     let _alone = alone();
     let name = Room::name("free");
     let mut command = Command::new(SANDBOXED);
@@ -90,8 +90,8 @@ fn files_are_refused_and_the_domain_goes_on() {
 }
 
 #[test]
-fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
-    let _watchdog = Watchdog::new("what_reaches_others_ends_the_domain_and_is_told_by_name");
+fn a_call_that_reaches_others_ends_the_domain_and_is_named() {
+    let _watchdog = Watchdog::new("a_call_that_reaches_others_ends_the_domain_and_is_named");
     let _alone = alone();
     let targets = Targets::new();
     let name = Room::name("forbidden");
@@ -110,8 +110,8 @@ fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
 }
 
 #[test]
-fn nobody_is_served_before_the_walls_stand() {
-    let _watchdog = Watchdog::new("nobody_is_served_before_the_walls_stand");
+fn a_domain_serves_nobody_before_it_is_restricted() {
+    let _watchdog = Watchdog::new("a_domain_serves_nobody_before_it_is_restricted");
     let _alone = alone();
     let name = Room::name("early");
     // A kernel thread takes no signals, so Landlock waits for it in vain, for seconds.
@@ -133,8 +133,8 @@ fn nobody_is_served_before_the_walls_stand() {
 }
 
 #[test]
-fn whoever_catches_sigsys_ends_all_the_same() {
-    let _watchdog = Watchdog::new("whoever_catches_sigsys_ends_all_the_same");
+fn a_domain_that_catches_sigsys_is_ended_too() {
+    let _watchdog = Watchdog::new("a_domain_that_catches_sigsys_is_ended_too");
     let _alone = alone();
     let ended = Scene::new("catch").ends_of("catch SIGSYS", 0);
     assert_eq!(ended.forbidden_call(), Some("socket"), "{ended:?}");
@@ -144,8 +144,8 @@ fn whoever_catches_sigsys_ends_all_the_same() {
 }
 
 #[test]
-fn a_domain_of_whose_calls_nobody_hears_ends_unnamed() {
-    let _watchdog = Watchdog::new("a_domain_of_whose_calls_nobody_hears_ends_unnamed");
+fn a_domain_without_a_listener_is_ended_without_the_calls_name() {
+    let _watchdog = Watchdog::new("a_domain_without_a_listener_is_ended_without_the_calls_name");
     let _alone = alone();
     let name = Room::name("unheard");
     // There can be one listener around a process.

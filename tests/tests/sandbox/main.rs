@@ -199,8 +199,8 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn the_walls_stand_around_every_kernel_thread() {
-    let _watchdog = Watchdog::new("the_walls_stand_around_every_kernel_thread");
+fn every_kernel_thread_is_restricted() {
+    let _watchdog = Watchdog::new("every_kernel_thread_is_restricted");
     let _alone = alone();
     let scene = Scene::new("walls");
     // Some are started afterwards.
@@ -300,8 +300,8 @@ fn nothing_is_left_after_two_hundred_starts() {
 }
 
 #[test]
-fn who_can_not_begin_is_told_why() {
-    let _watchdog = Watchdog::new("who_can_not_begin_is_told_why");
+fn a_failed_start_reports_its_reason() {
+    let _watchdog = Watchdog::new("a_failed_start_reports_its_reason");
     let _alone = alone();
     let failed = |sandbox: Sandbox| sandbox.silent().start().unwrap_err();
     let missing = failed(Sandbox::program("/nonexistent/program"));
@@ -321,8 +321,8 @@ fn who_can_not_begin_is_told_why() {
 }
 
 #[test]
-fn what_is_required_and_can_not_be_had_is_told() {
-    let _watchdog = Watchdog::new("what_is_required_and_can_not_be_had_is_told");
+fn a_required_measure_that_is_missing_is_reported() {
+    let _watchdog = Watchdog::new("a_required_measure_that_is_missing_is_reported");
     let _alone = alone();
     let name = Room::name("required");
     let found = sandbox(&name).start().unwrap().report().clone();

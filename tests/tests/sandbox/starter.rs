@@ -44,8 +44,8 @@ fn the_files_behind_the_starters_outputs_are_out_of_reach() {
 }
 
 #[test]
-fn what_was_said_before_the_end_comes_before_it_is_told() {
-    let _watchdog = Watchdog::new("what_was_said_before_the_end_comes_before_it_is_told");
+fn output_before_the_end_arrives_before_the_end_is_reported() {
+    let _watchdog = Watchdog::new("output_before_the_end_arrives_before_the_end_is_reported");
     let _alone = alone();
     let name = Room::name("said");
     let (mut starter, _pid) = careless_starter(&name);

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_keeps_is_closed_with_it() {
+    fn a_threads_files_are_closed_when_it_ends() {
         let (reader, writer) = pipe().unwrap();
         let (ours, ended) = beside(|table| std::mem::forget(table.take().unwrap()));
         ours.send(&[0], &[writer.as_fd()]).unwrap();

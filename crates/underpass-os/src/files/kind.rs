@@ -64,7 +64,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn what_holds_bytes_keeps_nothing_else() {
+    fn files_with_bytes_keep_no_other_files_open() {
         let (reader, writer) = std::io::pipe().unwrap();
         let memory = Blob::create("test").unwrap();
         assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));

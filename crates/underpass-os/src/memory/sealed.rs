@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_read_and_not_written() {
+    fn sealed_memory_is_read_and_not_written() {
         let mut unsealed = Unsealed::create("test").unwrap();
         unsealed.write_all(b"hello, ").unwrap();
         unsealed.write_all(&[7; 10_000]).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_change_or_fault_is_refused() {
+    fn memory_that_could_change_or_fault_is_refused() {
         assert!(refused(File::open("/dev/null").unwrap()).contains("no memory"));
         assert!(refused(memory(MemfdFlags::empty())).contains("not sealed"));
         for seals in [SealFlags::WRITE, SealFlags::SHRINK, SealFlags::SHRINK.union(SealFlags::FUTURE_WRITE)] {

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_the_kept_part_goes_if_it_was_used() {
+    fn pages_below_the_kept_part_are_given_back_if_used() {
         const KEPT: usize = 4 * PAGE;
         let stack = StackMemory::new(16 * PAGE).unwrap();
         let (low, high) = (stack.bottom(), stack.top());

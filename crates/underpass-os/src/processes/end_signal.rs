@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_t_catch_both_catches_neither_and_leaves_others_alone() {
+    fn catch_takes_both_signals_or_neither() {
         let before = actions();
         let others = other as *const () as libc::sighandler_t;
         action(libc::SIGINT, Some((others, 0))).unwrap();

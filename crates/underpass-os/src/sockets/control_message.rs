@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_ends_the_connection() {
+    fn an_unknown_control_message_ends_the_connection() {
         let (ours, theirs) = Socket::pair().unwrap();
         let theirs = Socket::adopt(theirs).unwrap();
         set(&ours, libc::SO_TIMESTAMP, 1).unwrap();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_a_cpu_may_come_back() {
+    fn a_thread_that_left_a_cpu_may_return() {
         let before = allowed().unwrap();
         assert_eq!(leave(), before.len() > 1);
         assert_eq!(allowed().unwrap(), before);

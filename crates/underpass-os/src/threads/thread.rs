@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_runs_and_who_waits_is_blocked() {
+    fn a_running_thread_and_a_blocked_one_have_their_states() {
         assert_eq!(Task::open(current()).unwrap().state().unwrap(), State::Running);
         let (say, heard) = mpsc::channel();
         let (end, wait) = mpsc::channel::<()>();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_be_signalled() {
+    fn a_thread_that_does_not_exist_cannot_be_signalled() {
         assert_eq!(Tid(i32::MAX).signal(0).unwrap_err().kind(), io::ErrorKind::NotFound);
         current().signal(0).unwrap();
     }
