@@ -1,4 +1,4 @@
-//! A server for the tests to call, stop and kill.
+//! A server process that tests call, stop and kill.
 //!
 //! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
 //! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it
@@ -24,27 +24,27 @@
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
-//! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
+//! `underpass-test-server NAME compute MS` imports NAME and makes it compute repeatedly.
 //!
 //! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a
-//! channel of its own, says so, and calls on from both.
+//! channel of its own, reports that, and keeps calling from both.
 //!
-//! `underpass-test-server NAME callers` imports NAME twice, and calls over both from one line of
-//! its standard input to the next; then it prints what the calls took.
+//! `underpass-test-server NAME callers` imports NAME twice and calls over both, from one line of
+//! its standard input to the next. Then it prints how long the calls took.
 //!
-//! `underpass-test-server - puppet` does what it is told over its standard input.
+//! `underpass-test-server - puppet` takes orders from its standard input.
 //!
-//! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N`
-//! imports it, makes N calls with files in both directions and prints how many files it has open
-//! before them and after.
+//! `underpass-test-server NAME porter` exports a `Porter` as NAME. `underpass-test-server NAME
+//! carry N` imports it, makes N calls with files in both directions, and prints how many files it
+//! has open before and after.
 //!
 //! `underpass-test-server NAME public` exports a `Porter` that every user may import and pass on.
 //!
 //! `underpass-test-server - withhold` serves a FUSE whose device is its standard output.
 //!
-//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
+//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings.
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of
-//! annexes; `underpass-test-server NAME large N` makes N large calls.
+//! overflow buffers. `underpass-test-server NAME large N` makes N large calls.
 //!
 //! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
 //! size, or of N bytes.
@@ -64,11 +64,11 @@ use underpass_tests::{
     WorkerClient, call_by_order, crowd, obey, until, withhold,
 };
 
-/// Calls before those that are counted: as many as both sides need to find their ways of waiting.
+/// Calls before those that are counted. Both sides need about as many to adapt how they wait.
 const WARM_UP: u64 = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // No server outlives its test.
+    // A server must not outlive its test.
     underpass_os::process::die_with_parent()?;
     underpass_os::process::raise_files()?;
     if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
@@ -200,7 +200,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(Server::new().export(name, service).run()?)
 }
 
-/// Each line is what one thing gives, that needs a file or not.
+/// Each line of output is the result of one action, with a free file or without.
 fn exhaust(name: &str) -> Result<(), Box<dyn Error>> {
     const LARGE: u64 = 1 << 20;
     fn told<T: ToString, E: ToString>(given: Result<T, E>) -> String {
@@ -239,7 +239,7 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
         }
         let own = Entries::marked().since(own);
         let server = client.entries()?.since(server);
-        // It has no other end, and an end is when strace tells what it saw.
+        // The loop has no other end, and strace reports only when the process ends.
         client.die().expect_err("it ends before it can reply");
         Ok::<_, CallError>([server, own])
     };
@@ -263,7 +263,7 @@ fn carry(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
             Ok::<_, CallError>(())
         })
     };
-    // The kernel threads that a domain has open files for are there then.
+    // By then the kernel threads exist for which a domain has files open.
     calls(10)?;
     let before = Files::own();
     calls(times)?;
