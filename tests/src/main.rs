@@ -1,26 +1,33 @@
 //! A server process that tests call, stop and kill.
 //!
-//! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
-//! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it
-//! says that its state is N; `underpass-test-server NAME shared` exports a `probe` that may be
-//! passed on; `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an
-//! interface as NAME in `$UNDERPASS_DIR`; `underpass-test-server NAME import` imports NAME and
-//! calls it once; `underpass-test-server NAME execute` imports NAME, calls it once and becomes a
-//! `cat`; `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and
-//! says what imports, exports and calls give then, and afterwards; `underpass-test-server NAME
-//! overfill` imports NAME, and says what a large argument gives, and then a small one and a large
-//! result; `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it
-//! is killed; `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
-//! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that
-//! its `main` ends; `underpass-test-server NAME persist` imports NAME and makes one call that
-//! lasts, with a deadline; `underpass-test-server NAME stay` imports NAME and calls what holds it;
-//! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if
-//! it is this process each time; `underpass-test-server NAME linger` imports NAME and calls it
-//! again and again; `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from
-//! a user-level or a plain kernel thread until both sides have settled and then N times with pauses
-//! of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps,
-//! wake-ups) and ends the server; `underpass-test-server NAME block N` imports NAME, calls it from
-//! N user-level threads that wait there for one more, and says so when all do.
+//! The first argument is a NAME, which the server exports or imports in `$UNDERPASS_DIR`. The
+//! second says what to do:
+//!
+//! * `store`, `store-replace` or `store-expiring`, and `[N]`: exports a `Store` that keeps nothing
+//!   beyond its end. The second form replaces the current server, and the third has bindings that
+//!   expire soon. The server says that its state is N.
+//! * `shared`: exports a `Probe` that may be passed on.
+//! * `probe`, `other`, `tight`, `scales`, `worker` or `shelf`: exports that interface.
+//! * `import`: imports NAME and calls it once.
+//! * `execute`: imports NAME, calls it once and becomes a `cat`.
+//! * `exhaust`: imports NAME and opens as many files as it may. It prints the results of imports,
+//!   exports and calls then, and afterwards.
+//! * `overfill`: imports NAME, and prints the results of a large argument, a small one and a large
+//!   result.
+//! * `gorge`: imports NAME, calls it once, and takes memory until it is killed.
+//! * `replace`: exports a `Worker` in place of the current server.
+//! * `drain`: exports a `Worker`, drains on signals, and reports the end of its `main`.
+//! * `persist`: imports NAME and makes one long call with a deadline.
+//! * `stay`: imports NAME and calls the procedure that never returns.
+//! * `who`: imports NAME and asks its handlers who calls. The answer must be this process each
+//!   time.
+//! * `linger`: imports NAME and calls it repeatedly.
+//! * `loop N user|kernel US`: imports NAME and calls it, from a user-level or a plain kernel
+//!   thread, until both sides have settled. Then it makes N calls with pauses of US µs. It prints
+//!   the kernel entries of these calls (the server's, then its own: all, sleeps, wake-ups) and ends
+//!   the server.
+//! * `block N`: imports NAME and calls it from N user-level threads, which wait there for one more.
+//!   It reports when all of them wait.
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
