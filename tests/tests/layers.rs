@@ -1,27 +1,27 @@
-//! The rules of the house, checked: which room may depend on which, where unsafe code lives, how
+//! Checks the rules of the house: which crate may depend on which, where unsafe code lives, and how
 //! long a file may be.
 //!
-//! `ARCHITECTURE.md` says why they are so. A change that needs another rule changes it here and
-//! there, with its reason.
+//! `ARCHITECTURE.md` gives the reasons. A change that needs another rule changes it here and there,
+//! with its reason.
 
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What one room may depend on, and why on nothing else.
+/// What one crate may depend on. The reasons are in `ARCHITECTURE.md`.
 struct Room {
     name: &'static str,
-    /// Rooms of this workspace.
+    /// Crates of this workspace.
     rooms: &'static [&'static str],
-    /// Rooms that its tests may use besides.
+    /// Crates that its tests may use as well.
     tests: &'static [&'static str],
-    /// Crates from outside; `None` where the rules leave that free.
+    /// Crates from outside. `None` where the rules leave that free.
     outside: Option<&'static [&'static str]>,
     because: &'static str,
 }
 
-/// A room that depends on nothing.
+/// A crate that depends on nothing.
 const BARE: Room = Room { name: "", rooms: &[], tests: &[], outside: Some(&[]), because: "" };
 
 const FACADE: Room = Room {
@@ -184,10 +184,10 @@ const ROOMS: &[Room] = &[
     },
 ];
 
-/// Crates that call Linux: for `underpass-os` alone.
+/// Crates that call Linux. Only `underpass-os` may use them.
 const KERNEL: &[&str] = &["libc", "linux-raw-sys", "nix", "rustix", "syscalls"];
 
-/// The files that hold unsafe code; every crate without one forbids it.
+/// The files that hold unsafe code. Every crate without such a file forbids unsafe code.
 const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-bench", &["raw/shared_words.rs"]),
     ("underpass-channel", &["copying.rs", "lines.rs", "region.rs"]),
@@ -262,7 +262,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Lines of a file that can still be read at one sitting.
+/// The most lines of a file.
 const LONGEST: usize = 600;
 
 fn root() -> PathBuf {
@@ -290,7 +290,7 @@ fn none(faults: Vec<String>) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
-/// What is wrong with one dependency of one room.
+/// What is wrong with one dependency of one crate.
 fn fault(room: &Room, dependency: &Value) -> Option<String> {
     let (name, in_tests) = (text(dependency, "name"), text(dependency, "kind") == "dev");
     let of_ours = dependency["path"].is_string();
@@ -370,7 +370,7 @@ fn unsafe_code_lives_where_it_is_said_to() {
     none(faults);
 }
 
-/// The roots of a package's libraries and programs that don't forbid unsafe code.
+/// The roots of a package's libraries and programs that do not forbid unsafe code.
 fn permissive_roots(package: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     for target in package["targets"].as_array().unwrap() {
@@ -390,7 +390,7 @@ fn has_unsafe(source: &str) -> bool {
     code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == "unsafe")
 }
 
-/// All Rust files below `from`, but for what is built or hidden.
+/// All Rust files below `from`, except built and hidden ones.
 fn sources(from: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! A client stands still for a while.
+//! A client is stopped for a while.
 
 use super::{SERVER, alone};
 use std::process::{Command, Stdio};
