@@ -11,7 +11,7 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 fn client() -> &'static ProbeClient {
     static CLIENT: OnceLock<ProbeClient> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // It dies with the kernel thread that starts it, so that one must last.
+        // The server dies with the kernel thread that starts it, so that thread must last.
         let (name, started) = (Room::name("types"), std::sync::mpsc::channel());
         let own = name.clone();
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Files arrive, in every shape and in their order.
+//! Files arrive in order, at every position that a type can have.
 
 use crate::{identity, import, server, watched};
 use std::fs::File;
@@ -30,7 +30,7 @@ fn package() -> Package {
     }
 }
 
-/// Which files, in the order of their places.
+/// The identities of the files, in the order of their positions.
 fn identities(package: &Package) -> Vec<(u64, u64)> {
     fn of(item: &Item, found: &mut Vec<(u64, u64)>) {
         match item {
@@ -52,7 +52,7 @@ fn identities(package: &Package) -> Vec<(u64, u64)> {
     found
 }
 
-/// What every implementation does, over a binding and directly.
+/// Checks what every implementation does, over a binding and directly.
 fn carries(porter: &impl Porter) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(b"to the server").unwrap();
