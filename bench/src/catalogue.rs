@@ -1,4 +1,4 @@
-//! The benchmarks that there are.
+//! The list of all benchmarks.
 
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
@@ -8,25 +8,25 @@ use crate::{limits, lrpc, othreads, sizes, threads, urpc};
 /// A benchmark.
 #[derive(Debug)]
 pub struct Benchmark {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it measures, in a line.
+    /// What it measures, in one line.
     pub about: &'static str,
     pub(crate) scenarios: &'static [Scenario],
 }
 
-/// A pair of processes that measures some cases.
+/// A pair of processes that measures some cases of a benchmark.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What they are called.
+    /// The names of the cases.
     pub(crate) cases: &'static [&'static str],
     pub(crate) pinning: Pinning,
     pub(crate) client: fn(&ScenarioClient) -> Result<(), BenchError>,
     pub(crate) server: fn(&ChildRole) -> Result<(), BenchError>,
 }
 
-/// All of them.
+/// All benchmarks.
 pub static CATALOGUE: &[Benchmark] = &[
     limits::BENCHMARK,
     urpc::BENCHMARK,
@@ -37,7 +37,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::BARRIERS,
 ];
 
-/// The one called `name`.
+/// The benchmark called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Benchmark, BenchError> {
     CATALOGUE.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
         let names: Vec<_> = CATALOGUE.iter().map(|benchmark| benchmark.name).collect();
@@ -47,8 +47,8 @@ pub(crate) fn find(name: &str) -> Result<&'static Benchmark, BenchError> {
     })
 }
 
-/// Whether `case` is to be measured where `wanted` is: that very case, those below it (`null` wants
-/// `null/pinned`), or all.
+/// Whether `case` is selected by `wanted`: it is that case, it lies below it (`null` selects
+/// `null/pinned`), or nothing is named.
 pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
     let Some(wanted) = wanted else { return true };
     case.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

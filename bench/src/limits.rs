@@ -1,8 +1,8 @@
-//! `limits`: what the machine itself costs.
+//! `limits`: the costs of the machine itself.
 //!
-//! A limit has no limit of its own, so each stands beside the two-line ping-pong, the unit in which
-//! this project thinks. That beside itself shows how far the ratios of a run can be trusted: it
-//! should be 1.
+//! A limit has no limit of its own, so each is compared with the two-line ping-pong, the unit of
+//! this project. The ratio of that ping-pong to itself should be 1, and shows how far the ratios of
+//! a run can be trusted.
 
 use crate::catalogue::{Benchmark, Scenario};
 use crate::measure::contest::Subject;
@@ -20,7 +20,7 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         cases: &["two-line", "one-line", "futex-cross-cpu", "call", "syscall", "futex-same-cpu"],
         pinning: Pinning::Together,
         client,
-        // The responder does it all.
+        // The responder does all the work.
         server: idle,
     }],
 };
@@ -44,7 +44,7 @@ fn client(client: &ScenarioClient) -> Result<(), BenchError> {
             client.row(case, pinning, Err(client.placement().one_only()))?;
             continue;
         };
-        // Where there is one CPU, the unit is a system call.
+        // With one CPU, the unit is a system call.
         let mut unit =
             across("two-line", ReplyKind::TwoLine).unwrap_or_else(|| Box::new(in_process::system_call()));
         let contest = client.contest(&mut [&mut *unit, &mut *subject], part, parts)?;

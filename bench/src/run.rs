@@ -1,4 +1,4 @@
-//! A run of one benchmark.
+//! Runs one benchmark.
 
 use crate::catalogue::{Benchmark, Scenario};
 use crate::processes::pair;
@@ -8,7 +8,7 @@ use crate::processes::scratch::Scratch;
 use crate::{BenchError, Effort, Placement, Row, catalogue};
 use std::path::PathBuf;
 
-/// Who hears what comes out of a run, as it comes.
+/// Receives the results of a run as they come.
 pub trait RunObserver {
     /// A case is done, or was skipped.
     fn row(&mut self, row: &Row);
@@ -16,14 +16,14 @@ pub trait RunObserver {
     /// `share` (0 to 1) of the scenario `what` is done.
     fn progress(&mut self, what: &str, share: f64);
 
-    /// Something for people that is no result.
+    /// A note for people that is no result.
     fn note(&mut self, text: &str);
 }
 
 /// How to run a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// The case that is wanted, or the group of cases, if not all are.
+    /// The selected case or group of cases. `None` selects all.
     pub case: Option<String>,
     /// How long to measure.
     pub effort: Effort,
@@ -40,10 +40,10 @@ impl Default for RunOptions {
 /// Runs the benchmark called `name`, or all of them for `all`.
 ///
 /// The program must pass the argument of its hidden subcommand [`SUBCOMMAND`](crate::SUBCOMMAND) to
-/// [`play`](crate::play): the two processes of a scenario are children that run this very program.
+/// [`play`](crate::play). The two processes of a scenario are children that run this very program.
 ///
 /// # Errors
-/// If there is no such benchmark or case, or a scenario fails.
+/// If there is no such benchmark or case, or if a scenario fails.
 pub fn run(name: &str, options: &RunOptions, listener: &mut dyn RunObserver) -> Result<(), BenchError> {
     let benchmarks = match name {
         "all" => catalogue::CATALOGUE.iter().collect(),
@@ -74,7 +74,7 @@ fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), BenchError> {
     Err(format!("no case is called `{case}`; there are {}", cases.join(", ")).into())
 }
 
-/// What all scenarios of a run have in common.
+/// The settings that all scenarios of a run share.
 struct Run<'a> {
     options: &'a RunOptions,
     placement: Placement,

@@ -1,8 +1,8 @@
-//! `fig2/N`: what N clients get done, each on a processor of its own which it lends to the server
-//! for its calls (LRPC, Figure 2).
+//! `fig2/N`: the throughput of N clients, each on a processor of its own, which it donates to the
+//! server for its calls (LRPC, Figure 2).
 //!
-//! The server has no processor but those. If nothing is shared that all calls have to pass, N
-//! clients get N times as much done as one.
+//! The server has no other processors. If all calls share nothing, N clients make N times as many
+//! calls as one.
 
 use super::{APPEAR, LrpcCalls, LrpcCallsClient, NAME};
 use crate::calls::{self, Calls};
@@ -14,7 +14,7 @@ use crate::processes::role::ChildRole;
 use crate::{BenchError, Figures};
 use serde::{Deserialize, Serialize};
 
-/// The paper's calls a second of one client, and how many times that for so many.
+/// The paper's calls per second of one client, and the speedups for several numbers of clients.
 const PAPER: (f64, [(usize, f64); 3]) = (6_300.0, [(1, 1.0), (4, 3.7), (5, 4.3)]);
 
 macro_rules! scenario {
@@ -51,17 +51,17 @@ impl Caller {
     }
 }
 
-/// So many of them at once.
+/// That many clients at once.
 struct Together {
     name: String,
     clients: Vec<Helper>,
-    /// What each counted, of itself and of the server, which serves the others meanwhile: only the
-    /// client's part is its own.
+    /// The counts of each client and of the server. The server serves the others meanwhile, so only
+    /// the client's part is its own.
     counts: CountedCalls,
 }
 
 impl Together {
-    /// One on each of `cpus`.
+    /// Starts a client on each of `cpus`.
     fn start(name: &str, cpus: &[usize]) -> Result<Self, BenchError> {
         let start =
             |&cpu: &usize| Helper::start(&HelperTask { cpus: vec![cpu], does: Does::Call(Caller {}) });
@@ -78,8 +78,8 @@ impl Subject for Together {
         &self.name
     }
 
-    /// Each makes its share; they warm up by themselves. The ns are those of the slowest, so that
-    /// `operations` are what all got done in that time.
+    /// Each client makes its share, and warms up by itself. The ns are those of the slowest client.
+    /// So `operations` are all that the clients did in that time.
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let share = operations.div_ceil(self.clients.len() as u64);
         self.clients.iter_mut().try_for_each(|client| client.begin(&share))?;

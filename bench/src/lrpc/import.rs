@@ -1,4 +1,4 @@
-//! `import`: a binding is made and ended.
+//! `import`: making a binding and ending it.
 
 use super::{APPEAR, LrpcCallsClient, NAME};
 use crate::measure::in_process;
@@ -7,11 +7,11 @@ use crate::processes::client::ScenarioClient;
 use crate::{BenchError, Figures, calls};
 use std::cell::RefCell;
 
-/// What an import may take, in ns.
+/// The most that an import may take, in ns.
 const BAR_NS: f64 = 200_000.0;
 
 pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
-    // The runtime's kernel threads and the clerk are there, as in any domain that has a binding.
+    // The runtime's kernel threads and the clerk exist, as in any domain that has a binding.
     let _probe = calls::import()?;
     let failed = RefCell::new(None);
     let import = |_| match LrpcCallsClient::import_within(NAME, APPEAR) {

@@ -1,5 +1,5 @@
-//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside
-//! that copy alone, and without one, beside 4 KiB and 16 MiB.
+//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy, by two copies, and
+//! without a copy. The first two are compared with the copy alone, the last with 4 KiB and 16 MiB.
 
 use super::{LrpcCalls, LrpcCallsClient, ends};
 use crate::calls::{CallFn, Calls};
@@ -51,8 +51,8 @@ pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
         let mut large = sealed("sealed-1MiB", &table, LARGE)?.counted(&probe);
         let mut huge = sealed("sealed-16MiB", &table, HUGE)?;
         let contest = client.contest(&mut [&mut small, &mut large, &mut huge], 0, 1)?;
-        // The least takes one page fault where the others take two; between those, only the size
-        // differs.
+        // The smallest takes one page fault where the others take two. Between the others, only the
+        // size differs.
         let figures = Figures::of(&contest, 1, 0).with("ratio_16m", contest.ratios(2, 1).median());
         let met = figures.ratio <= SEALED;
         client.report(CASES[2], large.tell(figures).judged("bar", SEALED, met))?;
@@ -60,7 +60,7 @@ pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Calls that pass the same sealed bytes again and again.
+/// Calls that repeatedly pass the same sealed bytes.
 fn sealed(name: &str, table: &LrpcCallsClient, bytes: usize) -> Result<Calls<impl CallFn>, BenchError> {
     let (table, data) = (table.clone(), Sealed::new(&vec![1u8; bytes])?);
     Ok(Calls::new(name, 1, move || check(table.take_sealed(data.clone())?)))

@@ -12,13 +12,13 @@ use crate::{BenchError, Figures};
 pub(super) const PINNED: [&str; 4] = ["null/pinned", "add/pinned", "big-in/pinned", "big-in-out/pinned"];
 pub(super) const ONE_CPU: [&str; 4] = ["null/one-cpu", "add/one-cpu", "big-in/one-cpu", "big-in-out/one-cpu"];
 
-/// What a call may take beside Null; nothing is said of Null itself, and of BigIn.
+/// The most that a call may take relative to Null. Null itself and BigIn have no bar.
 const BARS: [Option<f64>; 4] = [None, Some(1.1), None, Some(1.6)];
 
 /// The paper's µs, on a multiprocessor that has the domain loaded, and on one processor.
 const PAPER_US: [(f64, f64); 4] = [(125.0, 157.0), (130.0, 164.0), (173.0, 192.0), (219.0, 227.0)];
 
-/// Bytes that go to the server and come back over the socket in place of each.
+/// The bytes over the socket that replace each call, to the server and back.
 const SOCKET: [(usize, usize); 4] = [(1, 1), (2, 1), (BIG, 1), (BIG, BIG)];
 
 fn subject(number: usize, table: &LrpcCallsClient, probe: &ProbeClient) -> Box<dyn CountedSubject> {
@@ -36,7 +36,7 @@ fn subject(number: usize, table: &LrpcCallsClient, probe: &ProbeClient) -> Box<d
     }
 }
 
-/// Calls with what was counted, whichever they are.
+/// Calls of any kind, with their counts.
 trait CountedSubject: Subject {
     fn tell(&self, figures: Figures) -> Figures;
 }

@@ -1,8 +1,8 @@
 //! Where the time of a Null between two domains on one CPU goes (LRPC, Table V).
 //!
-//! What can't be saved is a procedure call and two hand-offs of the processor. The rest is what
-//! both sides do for a call: the components that `urpc`'s Table II has, stubs among them, and what
-//! a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
+//! The unavoidable part is a procedure call and two hand-offs of the processor. The rest is the
+//! work of both sides: the components of `urpc`'s Table II, stubs included, and what a hand-off
+//! costs beyond the raw one. The latter is finding that it is needed, and cold cache lines.
 
 use super::LrpcCalls;
 use crate::calls::Calls;
@@ -15,8 +15,8 @@ use crate::{BenchError, Figures};
 pub(super) const CASES: [&str; 5] =
     ["table5/procedure-call", "table5/hand-offs", "table5/components", "table5/rest", "table5/total"];
 
-/// The paper's µs: a procedure call; two traps and two switches of the context; stubs; its kernel's
-/// transfer; all.
+/// The paper's µs: a procedure call; two traps and two context switches; stubs; its kernel's
+/// transfer; the total.
 const PAPER_US: [f64; 5] = [7.0, 102.0, 21.0, 27.0, 157.0];
 
 pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
@@ -41,8 +41,8 @@ pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What a Null takes beyond the others, round by round; less than nothing where a call needs less
-/// of the kernel than the raw hand-offs.
+/// What a Null takes beyond the others, for each round. It is negative where a call needs less of
+/// the kernel than the raw hand-offs.
 fn rest(contest: &Contest) -> f64 {
     let rounds = |subject: usize| contest.measured[subject].rounds.iter();
     let parts =

@@ -1,5 +1,5 @@
-//! What both domains count while calls are made: how often a call enters the kernel, and what moved
-//! a processor.
+//! What both domains count during calls: how often a call enters the kernel, and what moved a
+//! processor.
 
 use crate::Figures;
 use crate::calls::{Probe, ProbeClient};
@@ -8,7 +8,7 @@ use underpass::CallError;
 
 macro_rules! counted {
     ($($name:ident),*) => {
-        /// A domain's counters, as far as calls have to do with them; they have the names of
+        /// The counters of a domain that concern calls. They have the names of
         /// [`underpass::Counters`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire, Serialize, Deserialize)]
         pub struct CallCounters {
@@ -25,7 +25,7 @@ macro_rules! counted {
                 Self { $($name: counters.$name,)* }
             }
 
-            /// Both, name by name.
+            /// Combines both, counter by counter.
             fn with(self, other: Self, operation: impl Fn(u64, u64) -> u64) -> Self {
                 Self { $($name: operation(self.$name, other.$name),)* }
             }
@@ -72,21 +72,20 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// Before calls that are to be counted: the call that asks the other side is not among them
-    /// here.
+    /// Before the counted calls. The call that asks the other side is not counted in these.
     pub(crate) fn before(probe: &ProbeClient) -> Result<Self, CallError> {
         let far = probe.counted()?;
         Ok(Self { near: CallCounters::here(), far })
     }
 
-    /// After them.
+    /// After the counted calls.
     pub(crate) fn after(probe: &ProbeClient) -> Result<Self, CallError> {
         let near = CallCounters::here();
         Ok(Self { near, far: probe.counted()? })
     }
 }
 
-/// What was counted in many batches of calls.
+/// The counts of many batches of calls.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CountedCalls {
     calls: u64,
@@ -95,21 +94,21 @@ pub(crate) struct CountedCalls {
 }
 
 impl CountedCalls {
-    /// Between `before` and `after` there were `calls` calls.
+    /// Adds `calls` calls that were made between `before` and `after`.
     pub(crate) fn add(&mut self, calls: u64, before: &Both, after: &Both) {
         self.calls += calls;
         self.near = self.near.plus(after.near.since(before.near));
         self.far = self.far.plus(after.far.since(before.far));
     }
 
-    /// With what another has counted.
+    /// Adds the counts of another caller.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.calls += other.calls;
         self.near = self.near.plus(other.near);
         self.far = self.far.plus(other.far);
     }
 
-    /// Kernel entries of a call, and in the JSON all that both sides counted.
+    /// Adds the kernel entries per call to the figures, and all counts of both sides to the JSON.
     pub(crate) fn tell(&self, figures: Figures) -> Figures {
         let entries = (self.near.kernel_entries + self.far.kernel_entries) as f64;
         let figures = figures.with("kernel_entries_per_call", entries / self.calls.max(1) as f64);

@@ -1,36 +1,36 @@
-//! Measuring things beside each other.
+//! Measures several subjects beside each other.
 //!
-//! Hosts move virtual CPUs, clocks change with heat: what a cache line costs at noon says little
-//! about a call at five past. So subjects take turns of a few milliseconds, and each is compared
-//! with its neighbour in time. In every other round the turns go backwards, which cancels a steady
-//! drift.
+//! Hosts move virtual CPUs, and clocks change with heat. So the cost of a cache line at noon says
+//! little about a call at five past. Subjects take turns of a few milliseconds, and each is
+//! compared with its neighbour in time. In every other round the turns go backwards, which cancels
+//! a steady drift.
 
 use crate::{BenchError, Effort, Summary};
 use std::time::{Duration, Instant};
 
-/// Something whose cost is measured.
+/// An operation whose cost is measured.
 ///
-/// Both methods first warm up, untimed: the peer must be awake and the caches warm when the clock
-/// starts.
+/// Both methods first warm up without timing: the peer must be awake and the caches warm when the
+/// clock starts.
 pub trait Subject {
-    /// The word for it in results.
+    /// Its name in results.
     fn name(&self) -> &str;
 
-    /// Does `operations` and gives the ns that they took all together.
+    /// Performs `operations` and returns the ns that they took together.
     ///
     /// # Errors
-    /// If an operation failed or the peer is stuck.
+    /// If an operation failed or the peer hangs.
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError>;
 
-    /// Does `operations` and adds the ns of each, with one reading of the clock in it, to
-    /// `samples`.
+    /// Performs `operations` and adds the ns of each to `samples`. Each includes one reading of the
+    /// clock.
     ///
     /// # Errors
-    /// If an operation failed or the peer is stuck.
+    /// If an operation failed or the peer hangs.
     fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError>;
 }
 
-/// What was measured of one subject.
+/// The measurements of one subject.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The subject.
@@ -48,7 +48,7 @@ impl Measured {
     }
 }
 
-/// What was measured of subjects that took turns.
+/// The measurements of subjects that took turns.
 #[derive(Clone, Debug)]
 pub struct Contest {
     /// In the order of the subjects.
@@ -58,21 +58,20 @@ pub struct Contest {
 /// Rounds of batches for each round of single operations.
 const ROUNDS_A_SAMPLING: usize = 5;
 
-/// The most operations in a slice: more than any machine does in one, unless there is nothing to
-/// do.
+/// The most operations in a slice. No machine does more in one, unless there is nothing to do.
 const MOST_OPERATIONS: u64 = 1 << 32;
 
-/// How often a calibration that seems done is tried again.
+/// How often a calibration that seems finished is repeated.
 const TRIALS: usize = 2;
 
 /// The most operations that are timed one by one in a slice: a sample is 8 bytes.
 const MOST_SAMPLES: u64 = 20_000;
 
 impl Contest {
-    /// Lets `subjects` take turns for as long as `effort` says, telling `progress` (0 to 1).
+    /// Lets `subjects` take turns for as long as `effort` says, and reports `progress` (0 to 1).
     ///
     /// # Errors
-    /// The first failure of a subject.
+    /// The first error of a subject.
     pub fn hold(
         subjects: &mut [&mut dyn Subject],
         effort: Effort,
@@ -86,10 +85,10 @@ impl Contest {
         Self::of(subjects, &operations, effort, progress)
     }
 
-    /// The same, where it is known how many operations of each subject make a slice.
+    /// As [`hold`](Self::hold), where the operations of each subject in a slice are known.
     ///
     /// # Errors
-    /// The first failure of a subject.
+    /// The first error of a subject.
     ///
     /// # Panics
     /// If `operations` are fewer than `subjects`.
@@ -129,7 +128,7 @@ impl Contest {
         Ok(Self { measured: measured.collect() })
     }
 
-    /// The ratios of subject `of` to subject `to`, round by round.
+    /// The ratios of subject `of` to subject `to`, one for each round.
     ///
     /// # Panics
     /// If there is no subject of such a number.
@@ -139,16 +138,16 @@ impl Contest {
     }
 }
 
-/// How many operations fill a slice; the first ones warm up.
+/// The number of operations that fill a slice. The first operations warm up.
 ///
 /// # Errors
-/// The first failure of the subject.
+/// The first error of the subject.
 pub fn calibrate(subject: &mut dyn Subject, slice: Duration) -> Result<u64, BenchError> {
     let slice = slice.as_nanos() as u64;
     let mut operations = 1;
     loop {
         let mut ns = subject.batch(operations)?;
-        // One batch may have been interrupted; all of them aren't.
+        // One batch may have been interrupted, but not all of them.
         for _ in 0..TRIALS {
             if ns < slice / 4 {
                 break;
@@ -176,7 +175,7 @@ fn done(round: usize, spent: Duration, effort: Effort) -> f64 {
 mod tests {
     use super::*;
 
-    /// Costs what it says, on a machine that gets slower with every slice.
+    /// A subject of known cost, on a machine that gets slower with every slice.
     struct Pretended<'a> {
         name: &'static str,
         cost: f64,

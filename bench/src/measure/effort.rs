@@ -3,23 +3,23 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long one row may take, and in which portions.
+/// How long one row may take, and how that time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
-    /// What one slice of one subject should take.
+    /// The time of one slice of one subject.
     pub slice: Duration,
-    /// The fewest rounds; a round is a slice of each subject.
+    /// The fewest rounds. A round is a slice of each subject.
     pub least: usize,
     /// The most rounds.
     pub most: usize,
-    /// When to stop, if `least` is reached.
+    /// When to stop, once `least` is reached.
     pub budget: Duration,
-    /// Whether tables of many rows should leave some out.
+    /// Whether tables with many rows leave some out.
     pub few: bool,
 }
 
 impl Effort {
-    /// For figures that are to be quoted: some seconds a row.
+    /// For figures that are to be quoted: a few seconds per row.
     pub const FULL: Self = Self {
         slice: Duration::from_millis(3),
         least: 7,
@@ -28,7 +28,7 @@ impl Effort {
         few: false,
     };
 
-    /// For a look: some tenths of a second a row.
+    /// For a quick look: a few tenths of a second per row.
     pub const QUICK: Self = Self {
         slice: Duration::from_millis(1),
         least: 3,

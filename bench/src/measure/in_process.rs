@@ -1,22 +1,22 @@
-//! What happens within one process: the cheapest things that a call can be compared with.
+//! Operations within one process: the cheapest ones that a call can be compared with.
 
 use crate::BenchError;
 use crate::measure::contest::Subject;
 use std::hint::black_box;
 use underpass_os::clock::now_ns;
 
-/// Something done in this process, many times between two looks at the clock.
+/// An operation in this process, repeated between two readings of the clock.
 pub struct InProcess<F> {
     name: &'static str,
-    /// How many of it one sample holds, so that the clock doesn't cost more than what it times.
+    /// Operations in one sample, so that the clock does not cost more than what it times.
     group: u64,
     body: F,
 }
 
 impl<F: FnMut(u64)> InProcess<F> {
-    /// `body`, which gets the number of the operation.
+    /// `body` gets the number of the operation.
     ///
-    /// A sample for the percentiles is the mean of `group` of it.
+    /// A sample for the percentiles is the mean of `group` operations.
     pub fn new(name: &'static str, group: u64, body: F) -> Self {
         Self { name, group: group.max(1), body }
     }
@@ -47,7 +47,7 @@ impl<F: FnMut(u64)> Subject for InProcess<F> {
     }
 }
 
-/// A procedure call that the compiler may not make disappear.
+/// A procedure call that the compiler may not remove.
 pub fn call() -> impl Subject {
     #[inline(never)]
     fn null(argument: u64) -> u64 {
@@ -58,7 +58,7 @@ pub fn call() -> impl Subject {
     })
 }
 
-/// A system call that does nothing worth speaking of: `getppid`.
+/// A minimal system call: `getppid`.
 pub fn system_call() -> impl Subject {
     InProcess::new("syscall", 1, |_| {
         black_box(std::os::unix::process::parent_id());

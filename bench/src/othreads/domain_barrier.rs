@@ -6,14 +6,14 @@ use std::time::Duration;
 use underpass::sync::{Condvar, Mutex, PoisonError};
 use underpass::{CallError, Server};
 
-/// Where callers meet.
+/// A barrier for callers.
 #[underpass::interface]
 pub trait DomainBarrier {
     /// Returns when `all` calls have come.
     fn arrive(&self, all: u64) -> Result<(), CallError>;
 }
 
-/// Those who have come, and how often all have.
+/// The number of callers that have come, and how often all have.
 #[derive(Default)]
 struct Place {
     state: Mutex<(u64, u64)>,
@@ -43,13 +43,13 @@ const NAME: &str = "meeting";
 /// How long a server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);
 
-/// Serves it, with one activation, until the process is killed.
+/// Serves the barrier with one activation, until the process is killed.
 pub(super) fn serve(_: &ChildRole) -> Result<(), BenchError> {
     underpass::processors::set(1);
     Ok(Server::new().export(NAME, DomainBarrier::serve(Place::default())).run()?)
 }
 
-/// Imports it.
+/// Imports the barrier.
 pub(super) fn import() -> Result<DomainBarrierClient, BenchError> {
     Ok(DomainBarrierClient::import_within(NAME, APPEAR)?)
 }

@@ -1,9 +1,9 @@
-//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads that synchronize with each other, and now
-//! and then call another domain, where they block until all have come (OThreads, section 4.2).
+//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads synchronize with each other. At intervals
+//! they call another domain and block there until all have come (OThreads, section 4.2).
 //!
-//! A user-level thread beside a kernel thread for each. Both make the same calls, by the same
-//! client; all is on one CPU, as in the paper. There it was 30 million operations, with a call
-//! every 100,000; here it is fewer of both, and as many calls an operation or more.
+//! User-level threads are compared with kernel threads. Both make the same calls with the same
+//! client, all on one CPU, as in the paper. The paper made 30 million operations, with a call every
+//! 100,000. Here there are fewer operations, with at least as many calls per operation.
 
 mod domain_barrier;
 mod runs;
@@ -50,7 +50,7 @@ enum Figure {
 }
 
 impl Figure {
-    /// Operations of all threads together, and how many of them a thread does before it calls.
+    /// The operations of all threads together, and the operations of a thread before each call.
     fn work(self, quick: bool) -> Work {
         let (operations, each) = match (self, quick) {
             (Self::Spinlocks, false) => (3_000_000, 10_000),
@@ -92,7 +92,7 @@ fn sides(figure: Figure, meeting: &DomainBarrierClient, threads: u64, work: Work
     }
 }
 
-/// User-level threads beside kernel threads.
+/// User-level threads compared with kernel threads.
 fn figures(contest: &Contest, work: Work) -> Figures {
     let figures = Figures::of(contest, OURS, KERNEL);
     let elapsed = |ns: f64| ns * work.operations as f64;

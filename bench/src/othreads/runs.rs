@@ -1,4 +1,4 @@
-//! The test applications, the same code for both kinds of threads.
+//! The test applications. The code is the same for both kinds of threads.
 
 use super::domain_barrier::{DomainBarrier, DomainBarrierClient};
 use crate::BenchError;
@@ -6,16 +6,17 @@ use crate::measure::contest::Subject;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass::CallError;
 
-/// How much is done.
+/// The amount of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
-    /// By all threads together.
+    /// The operations of all threads together.
     pub(super) operations: u64,
-    /// By a thread between two calls.
+    /// The operations of a thread between two calls.
     pub(super) each: u64,
 }
 
-/// The work of each thread: so many operations, then a call, so many times.
+/// The work of each thread: it makes `operations` operations and then a call, and repeats that
+/// `calls` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkShare {
     threads: u64,
@@ -30,31 +31,32 @@ impl WorkShare {
         Self { threads, calls, operations: mine.div_ceil(calls) }
     }
 
-    /// Operations of all threads.
+    /// The operations of all threads.
     fn all(self) -> u64 {
         self.threads * self.calls * self.operations
     }
 }
 
-/// A lock that is waited for by spinning alone.
+/// A pure spin lock.
 #[derive(Default)]
 pub(super) struct Spinlock {
     held: AtomicBool,
-    /// What it guards. Relaxed: the lock orders it.
+    /// The guarded count. Relaxed: the lock orders its accesses.
     count: AtomicU64,
 }
 
 impl Spinlock {
     pub(super) fn count_one(&self) {
-        // SYNC with `held` store below, by who held it before: the count.
+        // SYNC with `held` store below, by the previous holder: the count.
         while self.held.swap(true, Ordering::Acquire) {
-            // Looks without taking the line from the holder. Relaxed: the swap tells.
+            // Spins on a load, which leaves the cache line with the holder. Relaxed: the swap
+            // decides.
             while self.held.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         }
         self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // SYNC with `held` swap above, by who comes next.
+        // SYNC with `held` swap above, by the next holder.
         self.held.store(false, Ordering::Release);
     }
 
@@ -119,7 +121,7 @@ runs!(
     kernel, std::thread, std::sync
 );
 
-/// One thread's part; when it began, once all were there, and when it ended.
+/// The part of one thread. Returns when it began, once all were there, and when it ended.
 fn together(
     meeting: &DomainBarrierClient,
     share: WorkShare,
@@ -137,7 +139,7 @@ fn together(
 
 type Function = fn(&DomainBarrierClient, WorkShare) -> Result<u64, BenchError>;
 
-/// One side of a figure, with so many threads.
+/// One side of a figure, with that many threads.
 pub(super) struct Run {
     name: &'static str,
     function: Function,
@@ -166,7 +168,7 @@ impl Subject for Run {
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let share = WorkShare::of(Work { operations, each: self.each }, self.threads);
         let ns = (self.function)(&self.meeting, share)?;
-        // The shares may add up to a few more than asked for.
+        // The shares may add up to slightly more operations than requested.
         Ok((u128::from(ns) * u128::from(operations) / u128::from(share.all())) as u64)
     }
 

@@ -1,4 +1,4 @@
-//! What the client of a scenario has to work with.
+//! The tools of a scenario's client.
 
 use crate::catalogue::selects;
 use crate::measure::contest::{Contest, Subject};
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use underpass_os::cpu;
 
-/// Progress is told so often and not more: telling it wakes the parent, on a processor that is
-/// measured.
+/// The least time between two reports of progress. A report wakes the parent, on a processor that
+/// is measured.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The measuring side of a scenario.
@@ -35,12 +35,12 @@ impl ScenarioClient {
         self.role.effort
     }
 
-    /// Whether `case` is to be measured.
+    /// Whether `case` is selected.
     pub fn wants(&self, case: &str) -> bool {
         selects(self.role.case.as_deref(), case)
     }
 
-    /// Whether long lists of cases are to be cut short.
+    /// Whether long lists of cases are cut short.
     pub fn few(&self) -> bool {
         self.role.effort.few && self.role.case.is_none()
     }
@@ -67,11 +67,10 @@ impl ScenarioClient {
 
     /// Confines this kernel thread, which measures the limits, to the client's CPU.
     ///
-    /// To be called once the runtime has its own kernel threads, which keep the CPUs of the
-    /// scenario.
+    /// Call this once the runtime has its kernel threads. Those keep the CPUs of the scenario.
     ///
     /// # Errors
-    /// If the CPU has been taken from this process.
+    /// If this process may not use the CPU any more.
     pub fn settle(&self) -> Result<(), BenchError> {
         Ok(cpu::confine(&[self.placement().near])?)
     }
@@ -81,13 +80,13 @@ impl ScenarioClient {
         Ping::new(name, &self.orders, kind, cpu)
     }
 
-    /// The same, one round at a time, each after `pause` in which both sides sleep.
+    /// As [`ping`](Self::ping), one round at a time. Before each, both sides sleep for `pause`.
     pub fn late_ping(&self, name: &'static str, cpu: usize, pause: Duration) -> LatePing<'_> {
         LatePing::new(name, &self.orders, cpu, pause)
     }
 
-    /// The limit of a call under this scenario's pinning: two lines, or a round trip by the kernel
-    /// if there is one CPU.
+    /// The limit of a call under this scenario's placement: two cache lines, or a round trip by the
+    /// kernel if there is one CPU.
     pub fn limit(&self) -> Ping<'_> {
         let place = self.placement();
         match (self.pinning, place.far) {
@@ -98,10 +97,10 @@ impl ScenarioClient {
         }
     }
 
-    /// Measures `subjects` beside each other, as part number `part` of `parts` of the scenario.
+    /// Measures `subjects` beside each other, as part `part` of `parts` of the scenario.
     ///
     /// # Errors
-    /// The first failure of a subject.
+    /// The first error of a subject.
     pub fn contest(
         &self,
         subjects: &mut [&mut dyn Subject],
@@ -112,16 +111,16 @@ impl ScenarioClient {
         Contest::hold(subjects, self.effort(), &mut tell)
     }
 
-    /// Tells how much of the scenario is done, 0 to 1.
+    /// Reports how much of the scenario is done, 0 to 1.
     pub fn progress(&self, share: f64) {
         if self.told.get().is_none_or(|told| told.elapsed() > TELL_EVERY) {
             self.told.set(Some(Instant::now()));
-            // Where the parent is gone, this process is about to be killed.
+            // If the parent is gone, this process is about to be killed.
             let _ = tell(&ChildMessage::Progress(share));
         }
     }
 
-    /// Tells people something that is no result.
+    /// Sends people a note that is no result.
     ///
     /// # Errors
     /// If the parent is gone.
@@ -129,7 +128,7 @@ impl ScenarioClient {
         tell(&ChildMessage::Note(text.into()))
     }
 
-    /// Reports what was measured in `case`.
+    /// Reports the figures of `case`.
     ///
     /// # Errors
     /// If the parent is gone.
@@ -137,8 +136,7 @@ impl ScenarioClient {
         self.row(case, self.pinning, Ok(figures))
     }
 
-    /// Reports a row whose sides were placed otherwise than the scenario says, or that was skipped
-    /// for a reason.
+    /// Reports a row whose placement differs from the scenario's, or that was skipped for a reason.
     ///
     /// # Errors
     /// If the parent is gone.

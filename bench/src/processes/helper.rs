@@ -1,4 +1,5 @@
-//! Processes beside client and server, which do what the client tells them by lines of JSON.
+//! Processes beside client and server, which execute the client's orders. An order is a line of
+//! JSON.
 //!
 //! ```text
 //! it begins with   "ready"
@@ -14,7 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use underpass_os::{cpu, process};
 
-/// What such a process is for, and where it runs.
+/// The task of a helper process, and its CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HelperTask {
@@ -27,19 +28,19 @@ pub(crate) struct HelperTask {
 pub(crate) enum Does {
     /// Serves the interface of the benchmarks under this name.
     Serve(String),
-    /// Calls over some of many bindings.
+    /// Calls over a few of many bindings.
     ManyBindings(crate::urpc::scale::ManyBindings),
-    /// Has calls under way always, while it is told so.
+    /// Always has calls in progress while it is told to.
     Flood(crate::urpc::fair::Flood),
-    /// Makes as many calls as it is told.
+    /// Makes as many calls as it is told to.
     Call(crate::lrpc::figure2::Caller),
 }
 
-/// What is said when it can take orders.
+/// The line that a helper sends when it can take orders.
 const READY: &str = "ready";
 
 impl HelperTask {
-    /// Does it until there are no more orders.
+    /// Executes orders until there are none.
     pub(crate) fn perform(self) -> Result<(), BenchError> {
         process::raise_files()?;
         cpu::confine(&self.cpus)?;
@@ -55,7 +56,7 @@ impl HelperTask {
     }
 }
 
-/// Takes orders until there are none, and answers each.
+/// Reads orders until there are none, and answers each.
 pub(crate) fn obey<O: DeserializeOwned, A: Serialize>(
     mut done: impl FnMut(O) -> Result<A, BenchError>,
 ) -> Result<(), BenchError> {
@@ -73,7 +74,7 @@ fn say(what: &impl Serialize) -> Result<(), BenchError> {
     Ok(out.flush()?)
 }
 
-/// Such a process, killed when dropped.
+/// A helper process. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Helper {
     child: Child,
@@ -82,7 +83,7 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// Starts one, and waits until it can take orders.
+    /// Starts a helper, and waits until it can take orders.
     pub(crate) fn start(hand: &HelperTask) -> Result<Self, BenchError> {
         let mut child = Command::new("/proc/self/exe")
             .args([SUBCOMMAND, &serde_json::to_string(hand)?])
@@ -101,13 +102,13 @@ impl Helper {
         }
     }
 
-    /// Has it do something, and gives its answer.
+    /// Sends an order, and returns the answer.
     pub(crate) fn order<A: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<A, BenchError> {
         self.begin(what)?;
         self.heard()
     }
 
-    /// Has it do something; the answer is to be [`heard`](Self::heard).
+    /// Sends an order. Read the answer by [`heard`](Self::heard).
     pub(crate) fn begin(&mut self, what: &impl Serialize) -> Result<(), BenchError> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
@@ -115,7 +116,7 @@ impl Helper {
         Ok(self.orders.flush()?)
     }
 
-    /// Its next answer.
+    /// The next answer.
     pub(crate) fn heard<A: DeserializeOwned>(&mut self) -> Result<A, BenchError> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
@@ -127,7 +128,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // It fails if the child has ended, which is as good.
+        // This fails if the child has ended, which is fine too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

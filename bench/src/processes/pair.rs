@@ -1,4 +1,4 @@
-//! The two processes of a scenario, seen from their parent.
+//! Starts and watches the two processes of a scenario, in their parent.
 
 use crate::processes::role::{ChildRole, ProcessSide};
 use crate::raw::shared_words::SharedWords;
@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// What a child tells its parent, one line of JSON each.
+/// A report of a child to its parent, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ChildMessage {
     /// How much of the scenario is done, 0 to 1.
@@ -20,11 +20,11 @@ pub(crate) enum ChildMessage {
     Row(Row),
     /// Something for people that is no result.
     Note(String),
-    /// The child ends because of this.
+    /// The child ends for this reason.
     Failed(String),
 }
 
-/// Tells the parent, through standard output.
+/// Reports to the parent, through standard output.
 pub(crate) fn tell(message: &ChildMessage) -> Result<(), BenchError> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -33,33 +33,33 @@ pub(crate) fn tell(message: &ChildMessage) -> Result<(), BenchError> {
     Ok(out.flush()?)
 }
 
-/// The hidden subcommand that the children are started with; its argument goes to
+/// The hidden subcommand with which the children are started. Its argument goes to
 /// [`play`](crate::play).
 pub const SUBCOMMAND: &str = "bench-role";
 
-/// After how long without a message a scenario counts as stuck.
+/// How long a scenario may be silent before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A child that doesn't outlive this value.
+/// A child that is killed with this value.
 struct Kept(Child);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It fails if the child has ended, which is as good.
+        // This fails if the child has ended, which is fine too.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What a side's reader hears: a message, or that there will be no more.
+/// An event of a side: a report, or the end of its reports.
 type Heard = (ProcessSide, Option<ChildMessage>);
 
-/// Starts client and server of a scenario, and passes on to `listener` what the client reports
-/// until it ends.
+/// Starts client and server of a scenario. Passes the client's reports to `listener` until the
+/// client ends.
 ///
 /// # Errors
-/// If a side fails, ends too early, or nothing is heard for a minute. Both have ended when this
-/// returns.
+/// If a side fails, ends too early, or sends nothing for a minute. Both processes have ended when
+/// this returns.
 pub(crate) fn run(roles: [ChildRole; 2], listener: &mut dyn RunObserver) -> Result<(), BenchError> {
     let what = format!("{} ({})", roles[0].bench, roles[0].scenario);
     let (_lines, page) = SharedWords::create()?;
@@ -93,7 +93,7 @@ pub(crate) fn run(roles: [ChildRole; 2], listener: &mut dyn RunObserver) -> Resu
 }
 
 fn start(role: &ChildRole, page: OwnedFd, heard: Sender<Heard>) -> Result<(ProcessSide, Kept), BenchError> {
-    // This very program, even if its file has been replaced in the meantime.
+    // This very program, even if its file has been replaced meanwhile.
     let mut child = Command::new("/proc/self/exe")
         .args([SUBCOMMAND, &serde_json::to_string(role)?])
         .env("UNDERPASS_DIR", role.scratch.join("names"))
@@ -110,7 +110,7 @@ fn start(role: &ChildRole, page: OwnedFd, heard: Sender<Heard>) -> Result<(Proce
 fn listen(side: ProcessSide, out: ChildStdout, heard: &Sender<Heard>) {
     for line in BufReader::new(out).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
-            // The send fails when nobody listens any more.
+            // Sending fails when nothing receives any more.
             Ok(message) => drop(heard.send((side, Some(message)))),
             Err(_) => eprintln!("{side}: {line}"),
         }

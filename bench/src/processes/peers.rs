@@ -1,5 +1,5 @@
-//! Other thread packages, each an executable that does what it is told by lines and says how long
-//! it took.
+//! Other thread packages. Each is an executable that takes orders by lines and reports how long
+//! they took.
 //!
 //! ```text
 //! it begins with   {"peer":"tokio","version":"1.54.1","cases":["yield","fork"]}
@@ -14,24 +14,24 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What the names of the executables begin with.
+/// The prefix of the executables' names.
 const PREFIX: &str = "underpass-peer-";
 
-/// Names the directory, where nothing else does.
+/// The environment variable that names the directory, if no option does.
 const VARIABLE: &str = "UNDERPASS_PEERS";
 
 /// Where `peers/build` leaves them.
 const USUAL: &str = "peers/target/release";
 
-/// What to do where there are none.
+/// The advice for a run without peers.
 pub(crate) const HINT: &str = "no other thread package is measured beside ours: build them with `peers/build`, \
     and run this in the directory that `peers` is in, or name theirs with `--peers DIR`";
 
-/// The directory of the peers: the one asked for, else that in `$UNDERPASS_PEERS`, else
-/// `peers/target/release` if it is there.
+/// The directory of the peers: the given one, else the one in `$UNDERPASS_PEERS`, else
+/// `peers/target/release` if it exists.
 ///
 /// # Errors
-/// If one was named and holds none.
+/// If a directory was named and holds no peer.
 pub(crate) fn directory(asked: Option<&Path>) -> Result<Option<PathBuf>, BenchError> {
     let named = asked.map(Path::to_owned).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
     let Some(named) = named else {
@@ -52,7 +52,7 @@ pub(crate) fn directory(asked: Option<&Path>) -> Result<Option<PathBuf>, BenchEr
 fn executables(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_peer = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // What cargo notes beside them has an extension.
+        // The files that cargo puts beside them have an extension.
         name.starts_with(PREFIX) && !name.contains('.') && path.is_file()
     };
     let entries = std::fs::read_dir(directory)?;
@@ -61,7 +61,7 @@ fn executables(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What a peer says of itself.
+/// What a peer reports about itself.
 #[derive(Debug, Deserialize)]
 struct Hello {
     peer: String,
@@ -69,8 +69,8 @@ struct Hello {
     cases: Vec<String>,
 }
 
-/// A running peer, idle until it is asked for something. It runs where the kernel thread that
-/// started it may.
+/// A running peer, idle until it gets an order. It runs on the CPUs of the kernel thread that
+/// started it.
 #[derive(Debug)]
 pub(crate) struct PeerProcess {
     hello: Hello,
@@ -79,7 +79,7 @@ pub(crate) struct PeerProcess {
     answers: BufReader<ChildStdout>,
 }
 
-/// Starts all of `directory`; those that fail say why.
+/// Starts all peers of `directory`. Each failure has its reason.
 pub(crate) fn start(directory: &Path) -> Result<Vec<Result<PeerProcess, BenchError>>, BenchError> {
     Ok(executables(directory)?.iter().map(|path| PeerProcess::start(path)).collect())
 }
@@ -108,7 +108,7 @@ impl PeerProcess {
         &self.hello.version
     }
 
-    /// It as the subject of `case`, if it does that.
+    /// The peer as the subject of `case`, if it supports that case.
     pub(crate) fn on<'a>(&'a mut self, case: &'a str) -> Option<OnCase<'a>> {
         self.hello.cases.iter().any(|known| known == case).then_some(OnCase { peer: self, case })
     }
@@ -128,7 +128,7 @@ impl PeerProcess {
 
 impl Drop for PeerProcess {
     fn drop(&mut self) {
-        // Between two orders it waits, and ends at once; if not, it is killed.
+        // Between two orders it waits, and then it ends at once. Otherwise it is killed.
         let quits = writeln!(self.orders, "quit").and_then(|()| self.orders.flush()).is_ok();
         let closed = self.answers.fill_buf().is_ok_and(<[u8]>::is_empty);
         if !(quits && closed) {
@@ -150,12 +150,12 @@ impl Subject for OnCase<'_> {
         self.peer.name()
     }
 
-    /// It warms up by itself.
+    /// The peer warms up by itself.
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         self.peer.time(self.case, operations)
     }
 
-    /// It times only many at once.
+    /// The peer times only many operations at once.
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
@@ -166,13 +166,13 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A directory with one peer that runs `script`.
+    /// A directory with one peer, which runs `script`.
     fn peer(test: &str, script: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("underpass-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("underpass-peer-fake");
-        // Written by another process: a file that this one has open for writing, and another test's
-        // child with it, can't be run.
+        // Another process writes the file. A file that this process, or a child of another test,
+        // has open for writing cannot be executed.
         let wrote = Command::new("sh")
             .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 700 \"$0\""])
             .args([path.as_os_str(), script.as_ref()])

@@ -1,4 +1,4 @@
-//! What a child of the benchmark command is to do.
+//! The task of a child of the benchmark command.
 
 use crate::processes::client::ScenarioClient;
 use crate::processes::helper::HelperTask;
@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use underpass_os::{cpu, process};
 
-/// The side of a child.
+/// Which side a child plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessSide {
-    /// Measures.
+    /// The measuring side.
     Client,
-    /// Answers.
+    /// The answering side.
     Server,
 }
 
@@ -40,13 +40,13 @@ pub struct ChildRole {
     pub scenario: String,
     /// The side to play.
     pub side: ProcessSide,
-    /// The process without which this one has no purpose.
+    /// The parent process. Without it this process ends.
     pub parent: u32,
     /// The CPUs.
     pub placement: Placement,
     /// How long to measure.
     pub effort: Effort,
-    /// The case that is wanted, or the group of cases, if not all are.
+    /// The selected case or group of cases. `None` selects all.
     pub case: Option<String>,
     /// The directory of the peers, if there are any.
     pub peers: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub struct ChildRole {
     pub scratch: PathBuf,
 }
 
-/// What a child may be told.
+/// The tasks that a child may get.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Task {
@@ -63,14 +63,14 @@ enum Task {
     HelperTask(HelperTask),
 }
 
-/// Plays the role that `text` describes; standard input is the shared page, standard output the way
-/// to the parent.
+/// Plays the role that `text` describes. Standard input is the shared page, and standard output
+/// leads to the parent.
 ///
-/// The process is killed when its parent ends. What this returns is its exit status: if the role
-/// fails, the parent is told why.
+/// The process is killed when its parent ends. The result is its exit status. If the role fails,
+/// the parent gets the reason.
 ///
 /// # Errors
-/// If there is no parent that can be told: `text` is no role, or the parent is gone.
+/// If no parent can be told: `text` is no role, or the parent is gone.
 pub fn play(text: &str) -> Result<ExitCode, BenchError> {
     process::die_with_parent()?;
     let task: Task = serde_json::from_str(text)
@@ -88,7 +88,7 @@ pub fn play(text: &str) -> Result<ExitCode, BenchError> {
     Ok(ExitCode::FAILURE)
 }
 
-/// The server of a scenario in which there is nothing to serve.
+/// The server of a scenario that needs none.
 pub(crate) fn idle(_: &ChildRole) -> Result<(), BenchError> {
     loop {
         std::thread::park();
@@ -108,7 +108,7 @@ fn perform(role: ChildRole) -> Result<(), BenchError> {
             cpu::confine(&server)?;
             std::thread::Builder::new().name("responder".into()).spawn(move || {
                 let Err(error) = respond(&lines) else { return };
-                // Where even this fails, the parent is gone, and so will this process be.
+                // If this fails too, the parent is gone, and this process is about to be killed.
                 let _ = tell(&ChildMessage::Failed(error.to_string()));
                 std::process::exit(1);
             })?;

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "underpass-bench-";
 
-/// A directory of this user alone, removed with this value.
+/// A directory that only this user can read. It is removed with this value.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Makes one, after removing those of runs that were killed.
+    /// Makes a directory, after removing those of killed runs.
     pub(crate) fn new() -> Result<Self, BenchError> {
         let base = std::env::temp_dir();
         sweep(&base);
@@ -32,7 +32,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed now is removed by the next run's sweep.
+        // If it cannot be removed now, the next run removes it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -50,7 +50,7 @@ fn sweep(base: &Path) {
         let pid =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
         if pid.is_some_and(|pid| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Another user's can't be removed, and needn't be.
+            // Another user's directory cannot be removed, and need not be.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

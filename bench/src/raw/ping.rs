@@ -1,4 +1,4 @@
-//! The raw limits, seen from the client: what no call between two processes can be cheaper than.
+//! The client's side of the raw limits: the least that a call between two processes can cost.
 
 use crate::BenchError;
 use crate::measure::contest::Subject;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, Scope};
 
-/// What the client tells the responder. There is one of it for a page.
+/// Orders to the responder. Each shared page has one such value.
 #[derive(Debug)]
 pub struct Orders {
     lines: SharedWords,
@@ -20,13 +20,13 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// For the responder at the other end of `lines`.
+    /// Orders for the responder at the other end of `lines`.
     pub fn new(lines: SharedWords) -> Self {
         Self { lines, given: Cell::new(0), round: Cell::new(1) }
     }
 
-    /// Has the responder on `cpu` answer `rounds` of `kind`; gives the number of the first. Returns
-    /// once it is ready to.
+    /// Orders the responder on `cpu` to answer `rounds` rounds of `kind`. Returns the number of the
+    /// first round, once the responder is ready.
     fn give(&self, kind: ReplyKind, cpu: usize, rounds: u64) -> Result<u64, BenchError> {
         let first = self.round.get();
         self.round.set(first + rounds);
@@ -84,12 +84,12 @@ pub struct Ping<'a> {
 }
 
 impl<'a> Ping<'a> {
-    /// One called `name`, with the responder on `cpu`.
+    /// A ping-pong called `name`, with the responder on `cpu`.
     pub fn new(name: &'static str, orders: &'a Orders, kind: ReplyKind, cpu: usize) -> Self {
         Self { name, orders, kind, cpu }
     }
 
-    /// Orders some rounds more than `operations`, and does those; gives the rounds to be timed.
+    /// Orders a few rounds more than `operations` and runs those. Returns the rounds to be timed.
     fn warm_up(&self, operations: u64) -> Result<std::ops::Range<u64>, BenchError> {
         let more = operations / 8 + 2;
         let first = self.orders.give(self.kind, self.cpu, more + operations)?;
@@ -108,7 +108,7 @@ impl Subject for Ping<'_> {
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let rounds = self.warm_up(operations)?;
         let start = now_ns();
-        // The kind is decided outside the loop.
+        // The kind is chosen outside the loop.
         match self.kind {
             ReplyKind::TwoLine => {
                 rounds.into_iter().try_for_each(|n| self.orders.round(ReplyKind::TwoLine, n))?
@@ -139,7 +139,7 @@ impl Subject for Ping<'_> {
     }
 }
 
-/// Round trips by the kernel of which each begins when both sides have slept for a while.
+/// Round trips by the kernel. Each starts when both sides have slept for a while.
 #[derive(Debug)]
 pub struct LatePing<'a> {
     name: &'static str,
@@ -149,8 +149,8 @@ pub struct LatePing<'a> {
 }
 
 impl<'a> LatePing<'a> {
-    /// One called `name`, with the responder on `cpu`, and this kernel thread asleep for `pause`
-    /// before each round.
+    /// Such round trips called `name`, with the responder on `cpu`. This kernel thread sleeps for
+    /// `pause` before each round.
     pub fn new(name: &'static str, orders: &'a Orders, cpu: usize, pause: Duration) -> Self {
         Self { name, orders, cpu, pause }
     }
@@ -162,7 +162,7 @@ impl Subject for LatePing<'_> {
     }
 
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
-        // The first one waits until the responder has moved to its CPU, and is not timed.
+        // The first round waits until the responder has moved to its CPU. It is not timed.
         let first = self.orders.give(ReplyKind::Futex, self.cpu, 1 + operations)?;
         self.orders.round(ReplyKind::Futex, first)?;
         let mut ns = 0;
@@ -175,7 +175,7 @@ impl Subject for LatePing<'_> {
         Ok(ns)
     }
 
-    /// The rounds are single already.
+    /// Each round is timed by itself already.
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
@@ -187,7 +187,7 @@ mod tests {
     use crate::Placement;
     use crate::raw::responder::respond;
 
-    /// A client and a responder in one process: the protocol is the same.
+    /// A client and a responder in one process. The protocol is the same.
     fn orders() -> Orders {
         let (lines, file) = SharedWords::create().unwrap();
         let theirs = SharedWords::adopt(&file).unwrap();

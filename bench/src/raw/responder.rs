@@ -1,4 +1,4 @@
-//! The server's part of the raw limits.
+//! The server's side of the raw limits.
 //!
 //! ```text
 //! client                                  responder (a kernel thread of the server)
@@ -9,7 +9,7 @@
 //! for k in First..First + Rounds: ping    for k in First..First + Rounds: pong
 //! ```
 //!
-//! Between orders it sleeps, so it takes no processor from what is measured in the other turns.
+//! Between orders it sleeps, so that it takes no processor from the other subjects' turns.
 
 use crate::BenchError;
 use crate::raw::shared_words::{Doorbell, SharedWord, SharedWords};
@@ -27,8 +27,8 @@ pub enum ReplyKind {
     OneLine = 2,
     /// Each wakes the other in the kernel and sleeps there.
     Futex = 3,
-    /// Each writes the next line of a ring that the other reads: what the lines of a call cost,
-    /// without the call.
+    /// Each writes the next line of a ring that the other reads. This is what the cache lines of a
+    /// call cost, without the call.
     Rings = 4,
 }
 
@@ -41,24 +41,23 @@ impl ReplyKind {
     }
 }
 
-/// After how long without an answer the other side counts as stuck.
+/// How long the other side may be silent before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Polls between two looks at the clock; far more than any round takes where both sides run.
+/// Polls between two readings of the clock. A round takes far fewer if both sides run.
 const POLLS: u32 = 1 << 20;
 
 /// Serves orders until the process ends.
 ///
 /// # Errors
-/// If the client is stuck in the middle of an order, or the order makes no sense.
+/// If the client hangs in the middle of an order, or the order is invalid.
 pub fn respond(lines: &SharedWords) -> Result<(), BenchError> {
     let mut seen = 0;
     let mut here = None;
     loop {
         let order = sleep_until_changed(lines.doorbell(Doorbell::Order), seen);
         seen = order;
-        // Relaxed: `sleep_until_changed` acquired the order, and what belongs to it was written
-        // before.
+        // Relaxed: `sleep_until_changed` acquired the order, and its parts were written before.
         let read = |word| lines.word(word).load(Ordering::Relaxed);
         let (kind, first) = (ReplyKind::from_word(read(SharedWord::Kind))?, read(SharedWord::First));
         let last = first + read(SharedWord::Rounds);
@@ -120,10 +119,10 @@ fn by_kernel(lines: &SharedWords, rounds: std::ops::Range<u64>) -> Result<(), Be
     Ok(())
 }
 
-/// Polls `word` until it holds `value`, without any pause: this is a limit.
+/// Polls `word` until it holds `value`, without any pause, because this measures a limit.
 ///
 /// # Errors
-/// If that takes longer than patience allows.
+/// If that takes longer than the patience allows.
 #[inline]
 pub fn spin_until(word: &AtomicU64, value: u64) -> Result<(), BenchError> {
     let mut since = None;
@@ -137,7 +136,7 @@ pub fn spin_until(word: &AtomicU64, value: u64) -> Result<(), BenchError> {
         if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return Err(stuck());
         }
-        // Were both on one CPU, the other could not go on.
+        // If both sides were on one CPU, the other could not run.
         cpu::give_way();
     }
 }
@@ -145,7 +144,7 @@ pub fn spin_until(word: &AtomicU64, value: u64) -> Result<(), BenchError> {
 /// Sleeps on `word` until it holds `value`.
 ///
 /// # Errors
-/// If that takes longer than patience allows.
+/// If that takes longer than the patience allows.
 pub fn sleep_until(word: &AtomicU32, value: u32) -> Result<(), BenchError> {
     // SYNC with the store of the same value by the other side: what it did before.
     let mut found = word.load(Ordering::Acquire);
@@ -164,7 +163,8 @@ pub fn sleep_until(word: &AtomicU32, value: u32) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Sleeps on `word` for as long as it takes until it holds something else than `seen`; gives that.
+/// Sleeps on `word` until it holds another value than `seen`, however long that takes. Returns the
+/// new value.
 fn sleep_until_changed(word: &AtomicU32, seen: u32) -> u32 {
     loop {
         // SYNC with `Order` store in `Orders::give`: what the order is.

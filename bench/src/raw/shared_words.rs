@@ -1,50 +1,51 @@
-//! The page of words that the two processes of a benchmark share: the raw limits are measured on
+//! The page of words that the two processes of a benchmark share. The raw limits are measured on
 //! it, without the runtime.
 //!
-//! Both are this program, and neither is hostile; nothing outside the benchmarks uses this.
+//! Both processes are this program, and neither is hostile. Nothing outside the benchmarks uses
+//! this.
 
 use crate::BenchError;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use underpass_os::Memory;
 
-/// Bytes from one word to the next: farther than the prefetcher of neighbouring lines reaches.
+/// Bytes from one word to the next. The prefetcher of neighbouring lines does not reach that far.
 const STRIDE: usize = 256;
 
-/// Bytes of the words and doorbells.
+/// Bytes of the words and the doorbells.
 const PAGE: usize = 4096;
 
-/// Lines of a ring: as many as an end of a channel has.
+/// Lines of a ring, as many as an end of a channel has.
 pub const RING: usize = 64;
 const LINE: usize = 64;
 
 /// Bytes shared: the page, and a ring for each direction behind it.
 const LEN: usize = PAGE + 2 * RING * LINE;
 
-/// The 64-bit words, each alone in its line. Who writes which, and when: `ping.rs` and
-/// `responder.rs`.
+/// The 64-bit words, each in a cache line of its own. `ping.rs` and `responder.rs` say which side
+/// writes which word, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedWord {
     /// The client's part of a ping-pong.
     Ping,
     /// The server's part.
     Pong,
-    /// What the responder shall do.
+    /// The kind of the responder's order.
     Kind,
-    /// On which CPU.
+    /// The CPU of the responder.
     Cpu,
-    /// How often.
+    /// The number of rounds.
     Rounds,
     /// The number of the first round.
     First,
 }
 
-/// The 32-bit words, on which a process can sleep.
+/// The 32-bit words on which a process can sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doorbell {
-    /// Counts the responder's orders.
+    /// The number of orders to the responder.
     Order,
-    /// The last order that the responder took up.
+    /// The last order that the responder has taken.
     Taken,
     /// The client's part of a ping-pong by the kernel.
     Ping,
@@ -63,16 +64,16 @@ pub struct SharedWords {
 }
 
 impl SharedWords {
-    /// A page of zeros, and the file by which another process gets at it.
+    /// Makes a page of zeros, and the file by which another process maps it.
     ///
     /// # Errors
-    /// No memory, or too many open files.
+    /// There is no memory, or too many files are open.
     pub fn create() -> Result<(Self, OwnedFd), BenchError> {
         let (memory, file) = Memory::create("underpass-bench", LEN)?;
         Ok((Self { memory }, file))
     }
 
-    /// The page that another process made.
+    /// Maps the page that another process made.
     ///
     /// # Errors
     /// If `file` is something else.
@@ -89,13 +90,13 @@ impl SharedWords {
         unsafe { AtomicU64::from_ptr(at) }
     }
 
-    /// The line of ring `ring` (0 or 1) that is the turn of `round`: neighbours in time lie apart,
-    /// as those of a channel do.
+    /// The line of ring `ring` (0 or 1) for `round`. Successive rounds use distant lines, as in a
+    /// channel.
     #[inline]
     pub fn turn(&self, ring: usize, round: u64) -> &AtomicU64 {
         let line = (round as usize).wrapping_mul(37) % RING;
-        // SAFETY: within the LEN bytes of the mapping, as `ring % 2` is below 2 and `line` below
-        // RING.
+        // SAFETY: the offset is within the LEN bytes of the mapping, as `ring % 2` is below 2 and
+        // `line` below RING.
         let at = unsafe { self.memory.base().as_ptr().add(PAGE + (ring % 2 * RING + line) * LINE) };
         // SAFETY: as for `word`: aligned, mapped, and these 8 bytes are accessed through this
         // function alone.
@@ -111,7 +112,7 @@ impl SharedWords {
         unsafe { AtomicU32::from_ptr(at) }
     }
 
-    /// The start of a line; aligned to [`STRIDE`], since mappings begin at pages.
+    /// The start of a line. It is aligned to [`STRIDE`], since mappings begin at pages.
     #[inline]
     fn at(&self, line: usize) -> *mut u8 {
         // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the first PAGE bytes

@@ -1,24 +1,24 @@
-//! Where the figures come from.
+//! The machine that the figures come from.
 
 use serde::Serialize;
 use std::fs;
 use underpass_os::{clock, cpu};
 
-/// The machine that was measured on.
+/// The measured machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
-    /// The model of the CPU, as the kernel tells it.
+    /// The model of the CPU, from the kernel.
     pub cpu: String,
     /// The kernel and its release.
     pub kernel: String,
-    /// CPUs that this process may use.
+    /// The CPUs that this process may use.
     pub processors: usize,
-    /// What one reading of the clock costs; each sample that `p99_ns` comes from contains one.
+    /// The cost of reading the clock once. Each sample behind `p99_ns` includes one reading.
     pub clock_ns: f64,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -31,7 +31,7 @@ impl Machine {
     }
 }
 
-/// The words for the CPU's model, which each architecture spells its own way.
+/// The model of the CPU. Each architecture has its own word for it.
 fn model(cpuinfo: &str) -> Option<String> {
     ["model name", "Model", "cpu", "Hardware"].iter().find_map(|wanted| {
         cpuinfo

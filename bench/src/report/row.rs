@@ -5,7 +5,7 @@ use crate::measure::contest::Contest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What was measured in one case, or why nothing was.
+/// The figures of one case, or the reason why it was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The benchmark.
@@ -18,7 +18,7 @@ pub struct Row {
     pub result: Result<Figures, String>,
 }
 
-/// The figures of a case. Times are nanoseconds an operation.
+/// The figures of a case. Times are nanoseconds per operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The median of the slices.
@@ -27,31 +27,31 @@ pub struct Figures {
     pub min_ns: f64,
     /// The slowest slice.
     pub max_ns: f64,
-    /// The 99th percentile of operations that were timed one by one, in slices of their own; a
-    /// reading of the clock included.
+    /// The 99th percentile of operations that were timed one by one, in slices of their own. It
+    /// includes one reading of the clock.
     pub p99_ns: f64,
-    /// What it is measured beside.
+    /// The name of the limit that it is compared with.
     pub limit: String,
-    /// The median of that.
+    /// The median of the limit.
     pub limit_ns: f64,
-    /// The median of the ratios of each slice to the limit's slice beside it.
+    /// The median ratio of each slice to the neighbouring slice of the limit.
     pub ratio: f64,
     /// The 10th percentile of those ratios.
     pub ratio_p10: f64,
     /// Their 90th percentile.
     pub ratio_p90: f64,
-    /// Slices of each.
+    /// Slices of each subject.
     pub rounds: usize,
     /// Operations that were timed one by one.
     pub samples: usize,
-    /// What more the case tells: names and numbers.
+    /// Further figures of the case, by name.
     pub more: Map<String, Value>,
-    /// What only the JSON tells.
+    /// Further figures that only the JSON shows.
     pub detail: Map<String, Value>,
 }
 
 impl Figures {
-    /// Those of the contest's subject `of`, beside `limit`.
+    /// The figures of the contest's subject `of`, compared with `limit`.
     ///
     /// # Panics
     /// If the contest has no subject of that number.
@@ -77,7 +77,7 @@ impl Figures {
         }
     }
 
-    /// Those of something that was measured once, beside a constant.
+    /// The figures of a single measurement, compared with a constant.
     pub fn one(ns: f64, limit: &str, limit_ns: f64) -> Self {
         let ratio = ns / limit_ns;
         Self {
@@ -97,28 +97,28 @@ impl Figures {
         }
     }
 
-    /// With one more thing to tell.
+    /// Adds a figure.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
         self
     }
 
-    /// With one more thing to tell in the JSON alone.
+    /// Adds a figure that only the JSON shows.
     #[must_use]
     pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.detail.insert(name.into(), value.into());
         self
     }
 
-    /// With a bar called `name`, what it is, and whether it is met.
+    /// Adds a bar called `name`: its value, and whether it is met.
     #[must_use]
     pub fn judged(self, name: &str, bar: f64, met: bool) -> Self {
         self.with(name, bar).with(&format!("{name}_is"), if met { "met" } else { "missed" })
     }
 }
 
-/// The JSON form: the names that readers rely on are always there.
+/// The JSON form. The keys that readers rely on are always present.
 #[derive(Serialize)]
 struct Line<'a> {
     bench: &'a str,
@@ -155,7 +155,7 @@ impl Row {
     /// As one line of JSON, with the machine.
     ///
     /// # Panics
-    /// Never: there is no key but text in it.
+    /// Never: all keys are text.
     pub fn json(&self, machine: &Machine) -> String {
         let figures = self.result.as_ref().ok();
         let line = Line {

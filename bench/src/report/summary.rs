@@ -1,4 +1,4 @@
-//! What is said of many measurements of one thing.
+//! Statistics of many measurements of one thing.
 
 /// The order statistics of some samples.
 ///
@@ -20,12 +20,12 @@ impl Summary {
         Self { ascending }
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.ascending.len()
     }
 
-    /// Whether there are none; every statistic is then NaN.
+    /// Whether there are no samples. Every statistic is NaN then.
     pub fn is_empty(&self) -> bool {
         self.ascending.is_empty()
     }
@@ -50,7 +50,8 @@ impl Summary {
         }
     }
 
-    /// The least sample that at least `share` (0 to 1) of all don't exceed: the nearest rank.
+    /// The nearest-rank quantile: the least sample that at least `share` (0 to 1) of all samples do
+    /// not exceed.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (share * self.len() as f64).ceil() as usize;
         self.ascending.get(rank.max(1) - 1).copied().unwrap_or(self.max())

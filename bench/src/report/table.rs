@@ -1,35 +1,35 @@
-//! Rows for people.
+//! Prints rows for people.
 
 use crate::{Figures, Machine, Row};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// Turns rows into the lines of a table, as they come.
+/// Formats rows as lines of a table, as they come.
 #[derive(Debug, Default)]
 pub struct ResultTable {
     bench: Option<(String, String)>,
 }
 
 impl ResultTable {
-    /// An empty one.
+    /// An empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What stands over all tables: the machine.
+    /// The heading of all tables: the machine.
     pub fn heading(machine: &Machine) -> String {
         let Machine { cpu, kernel, processors, clock_ns } = machine;
         let cpus = if *processors == 1 { "processor" } else { "processors" };
         format!("{cpu} · {kernel} · {processors} {cpus} · a reading of the clock takes {}\n", time(*clock_ns))
     }
 
-    /// The lines for one more row: with a heading, if it belongs to another benchmark than the last
-    /// one or its sides were placed otherwise.
+    /// The lines of another row. A heading comes first if its benchmark or its placement differs
+    /// from the last row's.
     pub fn row(&mut self, row: &Row) -> String {
         let mut text = String::new();
         let bench = (row.bench.clone(), row.pinning.clone());
         let belongs = |(name, pinning): &(String, String)| {
-            // What was skipped was placed nowhere.
+            // A skipped row has no placement.
             *name == row.bench && (*pinning == row.pinning || row.result.is_err())
         };
         if !self.bench.as_ref().is_some_and(belongs) {
@@ -88,7 +88,7 @@ fn time(ns: f64) -> String {
     }
 }
 
-/// Three digits that count, and no exponent where none is needed.
+/// Three significant digits, with an exponent only where it is needed.
 fn number(x: f64) -> String {
     match x.abs() {
         0.0 => "0".into(),

@@ -1,5 +1,5 @@
-//! `spawn-remote`: a thread is spawned while its activation is busy, and runs on another one, which
-//! polls meanwhile.
+//! `spawn-remote`: a thread is spawned while its activation is busy. It runs on another activation,
+//! which polls meanwhile.
 
 use super::timed::Timed;
 use crate::processes::client::ScenarioClient;
@@ -7,7 +7,7 @@ use crate::{BenchError, Figures, calls};
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 
-/// Children that have run. Relaxed, all: nothing but the number is told.
+/// Children that have run. Relaxed, here and below: only the number counts.
 static RAN: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {

@@ -1,9 +1,9 @@
-//! The components of a call (URPC, Table II), over a channel both of whose ends are in this
+//! The components of a call (URPC, Table II), over a channel whose two ends are both in this
 //! process.
 //!
-//! Each is a loop of its own over [`MESSAGES`] messages: all are sent, then all are polled for, and
-//! so on. So a component is measured with the code and the channel that calls have, and without the
-//! wait for a line that the other processor has.
+//! Each component is a loop of its own over [`MESSAGES`] messages: all are sent, then all are
+//! polled for, and so on. So a component is measured with the code and the channel of real calls,
+//! and without the wait for a cache line of another processor.
 
 use super::Processors;
 use crate::BenchError;
@@ -19,7 +19,7 @@ use underpass_channel::{Cell, Channel, Fence, Head, Payload, Slot, Slots};
 use underpass_os::clock::now_ns;
 use underpass_threads::{Latch, Woken, wait_on};
 
-/// Messages under way at once; a channel takes twice as many.
+/// Messages in flight at once. A channel takes twice as many.
 pub(super) const MESSAGES: usize = 32;
 
 /// A component, in the order in which a call passes through them.
@@ -48,7 +48,7 @@ pub(super) const SERVER: [Component; 4] = [ServerSend, ServerPoll, ServerReceive
 /// The ns that each component took, by its number.
 pub(super) type Times = [u64; 8];
 
-/// Both ends of a channel, with what client and server have besides.
+/// Both ends of a channel, with the other data of client and server.
 pub(super) struct ChannelParts {
     client: Channel,
     server: Channel,
@@ -56,7 +56,7 @@ pub(super) struct ChannelParts {
     client_lock: Spin,
     server_lock: Spin,
     leased: Vec<Slot>,
-    /// The linkage records: what became of each call.
+    /// The linkage records: the result of each call.
     replies: [AtomicU64; MESSAGES],
     busy: [AtomicBool; MESSAGES],
     calls: Vec<Head>,
@@ -64,7 +64,8 @@ pub(super) struct ChannelParts {
     lent: AtomicU32,
 }
 
-// Relaxed, all: this is one thread, and the orderings that cost something are those of the channel.
+// Relaxed, in all of this: there is one thread, and the orderings that cost something are those of
+// the channel.
 impl ChannelParts {
     pub(super) fn new() -> Result<Self, BenchError> {
         let (server, file) = Channel::create(Fence::Light, STACK)?;
@@ -84,7 +85,7 @@ impl ChannelParts {
         })
     }
 
-    /// Lease a slot, note that a reply is expected, post.
+    /// Lease a slot, record that a reply is expected, and post.
     #[inline(never)]
     fn part_client_send(&mut self) {
         for _ in 0..MESSAGES {
@@ -106,7 +107,7 @@ impl ChannelParts {
         poll(&self.server);
     }
 
-    /// Take the cell, and check it against what the server knows by itself.
+    /// Take the cell, and check it against the server's own state.
     #[inline(never)]
     fn part_server_receive(&mut self) {
         for _ in 0..MESSAGES {
@@ -124,7 +125,7 @@ impl ChannelParts {
         }
     }
 
-    /// Run the procedure: the dispatcher does so on its own stack, whence no switch.
+    /// Run the procedure. The dispatcher does so on its own stack, so there is no switch.
     #[inline(never)]
     fn part_server_dispatch(&self) {
         for &call in &self.calls {
@@ -150,7 +151,7 @@ impl ChannelParts {
         poll(&self.client);
     }
 
-    /// Take the replies, as many as have come under one lock, note them, and give the slots back.
+    /// Take all replies that have come under one lock, record them, and free the slots.
     #[inline(never)]
     fn part_client_receive(&mut self) {
         let Some(inside) = self.client_lock.try_enter() else { return };
@@ -170,8 +171,8 @@ impl ChannelParts {
         }
     }
 
-    /// Has all messages pass through all components but the client's dispatch; `timed` is told each
-    /// as it comes.
+    /// Passes all messages through all components except the client's dispatch. `timed` gets each
+    /// component in turn.
     pub(super) fn pass(&mut self, mut timed: impl FnMut(Component, &mut dyn FnMut())) {
         timed(ClientSend, &mut || self.part_client_send());
         timed(ServerPoll, &mut || self.part_server_poll());
@@ -195,7 +196,7 @@ fn poll(end: &Channel) {
     }
 }
 
-/// Threads that wait for a reply each, and the replies.
+/// Threads that each wait for a reply, and the replies.
 pub(super) struct Callers {
     latches: Arc<[Latch]>,
     told: Arc<Told>,
@@ -227,7 +228,7 @@ impl Callers {
         Self { latches, told, threads }
     }
 
-    /// Unblock the callers, and switch to each; it blocks again.
+    /// Unblock the callers and switch to each. Each blocks again.
     #[inline(never)]
     pub(super) fn part_client_dispatch(&self) {
         let all = self.told.resumed.load(Ordering::Relaxed) + MESSAGES as u64;
@@ -245,8 +246,8 @@ impl Callers {
     }
 }
 
-/// Passes messages through all components `rounds` times on a user-level thread; gives the ns that
-/// each took.
+/// Passes messages through all components `rounds` times on a user-level thread. Returns the ns of
+/// each component.
 fn times(rounds: u64) -> Result<Times, BenchError> {
     let thread = thread::spawn(move || {
         let (mut parts, callers) = (ChannelParts::new()?, Callers::new());
@@ -274,21 +275,21 @@ fn times(rounds: u64) -> Result<Times, BenchError> {
     thread.join().map_err(|_| "the measuring thread panicked")?
 }
 
-/// The components of one side or of both, as a subject; an operation is a message.
+/// The components of one side or of both, as a subject. An operation is a message.
 pub(super) struct Sum {
     name: String,
-    /// The components of a side, and among how many processors they are divided.
+    /// The components of a side, and the number of processors that share them.
     sides: Vec<(Vec<Component>, u64)>,
 }
 
 impl Sum {
-    /// Some components together.
+    /// Several components together.
     pub(super) fn of(name: &str, components: &[Component]) -> Self {
         Self { name: name.into(), sides: vec![(components.to_vec(), 1)] }
     }
 
-    /// The slower side, where each has so many processors that share its work: what bounds a
-    /// pipeline of the two.
+    /// The slower side, if each has that many processors to share its work. It bounds a pipeline of
+    /// the two.
     pub(super) fn slower(Processors { clients, servers }: Processors) -> Self {
         let sides = vec![(CLIENT.to_vec(), clients as u64), (SERVER.to_vec(), servers as u64)];
         Self { name: "slower-side".into(), sides }
@@ -306,11 +307,11 @@ impl Subject for Sum {
         let sum = |side: &[Component]| side.iter().map(|&part| times[part as usize]).sum::<u64>();
         let sums = self.sides.iter().map(|(side, processors)| sum(side) / processors);
         let ns = sums.max().unwrap_or(0);
-        // The rounds may add up to a few more messages than asked for.
+        // The rounds may add up to slightly more messages than requested.
         Ok((u128::from(ns) * u128::from(operations) / u128::from(rounds * MESSAGES as u64)) as u64)
     }
 
-    /// They are too short to be timed one by one.
+    /// The components are too short to be timed one by one.
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }

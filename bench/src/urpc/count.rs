@@ -1,7 +1,7 @@
-//! Instructions of the components, as callgrind counts them.
+//! The instructions of the components, counted by callgrind.
 //!
-//! The benchmark runs itself under `valgrind`, which collects while the function of one component
-//! runs. What starting costs cancels out in the difference of two counts.
+//! The benchmark runs itself under `valgrind`, which counts while the function of one component
+//! runs. The cost of starting cancels out in the difference of two counts.
 
 use super::components::{Callers, ChannelParts, Component, MESSAGES};
 use crate::BenchError;
@@ -9,25 +9,25 @@ use crate::processes::pair::SUBCOMMAND;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
-/// Rounds of the two counts.
+/// The rounds of the two counts.
 const ROUNDS: [u64; 2] = [50, 150];
 
-/// What the counted child does: so many rounds.
+/// The work of the counted child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstructionCount {
-    /// How many.
+    /// The number of rounds.
     rounds: u64,
-    /// Whether user-level threads are resumed, instead of messages passed.
+    /// Whether it resumes user-level threads, instead of passing messages.
     threads: bool,
 }
 
 impl InstructionCount {
-    /// Does it.
+    /// Does the work.
     pub(crate) fn perform(self) -> Result<(), BenchError> {
         let Self { rounds, threads } = self;
         if threads {
-            // One activation, as where it is timed: others would be counted too.
+            // One activation, as where it is timed. Others would be counted too.
             underpass::processors::set(1);
             let thread = underpass::thread::spawn(move || {
                 let callers = Callers::new();
@@ -44,7 +44,7 @@ impl InstructionCount {
     }
 }
 
-/// Instructions that a message takes in these components together.
+/// The instructions that a message takes in these components together.
 pub(super) fn instructions(components: &[Component]) -> Result<f64, BenchError> {
     components.iter().map(|&component| one(component)).sum()
 }
@@ -80,8 +80,8 @@ fn collected(component: Component, rounds: u64) -> Result<u64, BenchError> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     if !threads {
-        // Threads leave the function in the middle and come back to it: for them everything is
-        // collected. Kernel threads that wait cost nothing.
+        // Threads leave the function in the middle and return to it, so for them everything is
+        // counted. Waiting kernel threads cost nothing.
         valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
     }
     valgrind.arg(format!("/proc/{}/exe", std::process::id()));

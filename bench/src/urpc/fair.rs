@@ -1,8 +1,8 @@
-//! `fair`: a call beside another client that has as many under way as it can, and what that one's
-//! share of the server takes.
+//! `fair`: a call beside a client that floods the server, and the time of that client's share of
+//! the server.
 //!
-//! The calls compute for some time, so that the server is what both want, and not the CPU that the
-//! clients share.
+//! The calls compute for a while, so that both clients compete for the server and not for the CPU
+//! that they share.
 
 use super::{ONE_EACH, figures};
 use crate::BenchError;
@@ -17,25 +17,26 @@ use std::time::Duration;
 use underpass::thread::{self, JoinHandle};
 use underpass_threads::SHARE;
 
-/// Calls that the flood has under way: four times its share, which it would take if the first to
-/// come was the first served.
+/// The flood's calls in progress: four times its share, which it would take if the server were
+/// first come, first served.
 const THREADS: u64 = 4 * SHARE as u64;
 
 /// What a call computes.
 const CALL: Duration = Duration::from_micros(50);
 
-/// A call beside the flood, to its own time and that of a share: a quarter for the CPU that the
-/// clients have together. Who served the first to come first would need 3.5 times that.
+/// The bar for a call beside the flood, relative to its own time plus that of a share. It allows a
+/// quarter for the CPU that the clients share. A first-come-first-served server would need 3.5
+/// times that.
 const BAR: f64 = 1.25;
 
-/// A client whose threads call again and again while it is told so.
+/// A client whose threads call repeatedly while it is told to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Flood {
     threads: u64,
     ns: u64,
 }
 
-/// Its calls, under way.
+/// The calls of the flood, in progress.
 struct Running {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), underpass::CallError>>>,
@@ -47,7 +48,7 @@ impl Flood {
         let mut running: Option<Running> = None;
         obey(|on: bool| {
             if let Some(Running { over, threads }) = running.take() {
-                // Relaxed: it says that they shall end, and nothing else.
+                // Relaxed: the word only says that they shall end.
                 over.store(true, Ordering::Relaxed);
                 for thread in threads {
                     thread.join().map_err(|_| "a thread of the flood panicked")??;
@@ -58,7 +59,7 @@ impl Flood {
         })
     }
 
-    /// Begins; each has a call under way then.
+    /// Starts the flood. Afterwards each thread has a call in progress.
     fn begin(&self, probe: &ProbeClient) -> Running {
         let (over, ns) = (Arc::new(AtomicBool::new(false)), self.ns);
         let before = probe.counters().calls;
@@ -111,10 +112,10 @@ impl<F: CallFn> Subject for Beside<'_, F> {
     }
 }
 
-/// What a call takes alone, and the calls of a share.
+/// A call by itself, and the calls of a share.
 struct Share<F>(Calls<F>);
 
-/// What those of a share compute.
+/// The ns that the calls of a share compute.
 fn share_ns() -> u64 {
     u64::from(SHARE) * CALL.as_nanos() as u64
 }

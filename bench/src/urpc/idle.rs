@@ -1,5 +1,4 @@
-//! `idle` and `trickle`: the processor time that domains use that have nothing to do, or next to
-//! nothing.
+//! `idle` and `trickle`: the processor time of domains that have nothing to do, or almost nothing.
 
 use crate::calls::{self, Probe, ProbeClient};
 use crate::processes::client::ScenarioClient;
@@ -10,16 +9,16 @@ use underpass_os::clock::{cpu_ns, now_ns};
 /// Bindings that a server has open in `idle`.
 const BINDINGS: usize = 100;
 
-/// What is 0.00 s in ten seconds: rounded to hundredths.
+/// The most that counts as 0.00 s in ten seconds: rounded to hundredths.
 const NOTHING_S: f64 = 0.005;
 
-/// From one call to the next in `trickle`.
+/// The time from one call to the next in `trickle`.
 const GAP: Duration = Duration::from_millis(1);
 
-/// The share of a CPU that a side may use there.
+/// The share of a CPU that a side may use in `trickle`.
 const TRICKLE: f64 = 0.03;
 
-/// How often the client tells that it is still there.
+/// How often the client reports that it is still there.
 const STEP: Duration = Duration::from_millis(500);
 
 /// Processor time that both sides used, and the time that passed meanwhile.
@@ -31,7 +30,7 @@ struct Used {
 }
 
 impl Used {
-    /// What is used while `something` happens.
+    /// The processor time that is used while `something` happens.
     fn during(
         probe: &ProbeClient,
         something: impl FnOnce() -> Result<(), BenchError>,
@@ -48,7 +47,7 @@ impl Used {
         self.passed += more.passed;
     }
 
-    /// As figures: ns of processor time in a second, beside that second.
+    /// As figures: the ns of processor time in a second, compared with that second.
     fn figures(&self, used: u64) -> Figures {
         let share = used as f64 / self.passed as f64;
         let passed = self.passed as f64 / 1e9;
@@ -57,7 +56,7 @@ impl Used {
     }
 }
 
-/// A server with many bindings, over which nobody calls.
+/// A server with many bindings that carry no calls.
 pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
     let bindings = (1..BINDINGS).map(|_| calls::bind()).collect::<Result<Vec<_>, _>>()?;
@@ -65,7 +64,7 @@ pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
         binding.null()?;
     }
     let rest = Duration::from_secs(if client.effort().few { 1 } else { 10 });
-    // What the calls before have left both sides to do, they do before.
+    // Work that earlier calls have left is done before the measurement.
     std::thread::sleep(STEP);
     let steps = (rest.as_millis() / STEP.as_millis()) as u32;
     let used = Used::during(&probe, || {
@@ -87,8 +86,7 @@ pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// One call a millisecond, and beside it a kernel thread that sleeps as often and calls nobody: by
-/// turns.
+/// One call a millisecond, in turns with a kernel thread that sleeps as often and makes no calls.
 pub(super) fn trickle(client: &ScenarioClient) -> Result<(), BenchError> {
     /// Turns of each.
     const TURNS: u64 = 10;
@@ -119,11 +117,11 @@ pub(super) fn trickle(client: &ScenarioClient) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Does `what` so many times, one each [`GAP`], and sleeps until then.
+/// Does `what` that many times, once each [`GAP`], and sleeps between.
 fn every_gap<E>(times: u64, sleep: impl Fn(Duration), what: impl Fn() -> Result<(), E>) -> Result<(), E> {
     let start = now_ns();
     (1..=times).try_for_each(|number| {
-        // By the clock: what a call and a late wake-up take is not added to the gaps.
+        // By the clock, so that the time of a call or a late wake-up does not add to the gaps.
         let due = start + number * GAP.as_nanos() as u64;
         sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
         what()

@@ -1,8 +1,8 @@
-//! `urpc`: what a call costs where both sides have a processor, where they share one, and where
-//! nobody has called for a while (URPC, sections 4.2 to 4.4 and 5.5).
+//! `urpc`: the cost of a call where both sides have a processor, where they share one, and after a
+//! pause (URPC, sections 4.2 to 4.4 and 5.5).
 //!
-//! C is the number of the client's processors, S that of the server's, T that of the threads that
-//! call. Where S is 0 the server has no processor but those that its callers donate.
+//! C is the number of the client's processors, S of the server's, and T of the calling threads.
+//! Where S is 0 the server has only the processors that its callers donate.
 
 mod components;
 pub(crate) mod count;
@@ -20,7 +20,7 @@ use crate::processes::client::ScenarioClient;
 use crate::processes::role::idle;
 use crate::{BenchError, Figures, Pinning};
 
-/// A line of Figures 3 and 4, for so many processors of the client and of the server.
+/// A line of Figures 3 and 4, for that many processors of the client and of the server.
 macro_rules! figure {
     ($clients:literal, $servers:literal) => {
         Scenario {
@@ -36,7 +36,7 @@ macro_rules! figure {
     };
 }
 
-/// Throughput of one binding with so many processors of the client and of the server.
+/// The throughput of one binding with that many processors of the client and of the server.
 macro_rules! throughput {
     ($clients:literal, $servers:literal) => {
         served(
@@ -122,7 +122,7 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
     ],
 };
 
-/// What both sides do for a call, beside its procedure (Table II), as a subject.
+/// The work of both sides for a call, without its procedure (Table II), as a subject.
 pub(crate) fn components(name: &str) -> impl Subject {
     components::Sum::of(name, &[components::CLIENT, components::SERVER].concat())
 }
@@ -135,7 +135,7 @@ const fn served(name: &'static str, cases: Cases, pinning: Pinning, client: Part
     Scenario { name, cases, pinning, client, server: serve }
 }
 
-/// It has none.
+/// The server has no processors of its own.
 const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
     Scenario { name, cases, pinning, client, server: serve_donated }
 }
@@ -150,7 +150,7 @@ struct Processors {
 const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
 const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
 
-/// The figures of subject `of`, which is `calls` by T threads, beside subject `beside`.
+/// The figures of subject `of`, which is `calls` by T threads, compared with subject `beside`.
 fn figures<F: CallFn>(
     contest: &Contest,
     (of, beside): (usize, usize),

@@ -10,20 +10,20 @@ use crate::{BenchError, Effort, Figures};
 use std::time::Duration;
 use underpass_os::clock::now_ns;
 
-/// Threads of a client that gives its only processor away for many calls at once.
+/// The threads of a client that donates its only processor for many calls at once.
 const MANY: u64 = 16;
 
-/// What 16 calls under way may cost each, beside one alone.
+/// The most that each of 16 concurrent calls may cost, relative to a single one.
 const BAR_OF_MANY: f64 = 0.25;
 
-/// A bar that is a ratio to the limit.
+/// A bar as a ratio to the limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bar {
     case: &'static str,
     ratio: f64,
-    /// So many ns more than the limit are within it too.
+    /// That many ns above the limit also meet the bar.
     or_ns: f64,
-    /// Whether rare calls are judged as well: they can't be where the kernel divides a processor.
+    /// Whether the tail is judged as well. It cannot be where the kernel time-shares a processor.
     tail: bool,
 }
 
@@ -31,16 +31,16 @@ pub(super) const PINNED: Bar = Bar { case: "null/pinned", ratio: 1.25, or_ns: 30
 pub(super) const FLOATING: Bar = Bar { case: "null/floating", ratio: 1.5, or_ns: 0.0, tail: true };
 pub(super) const ONE_CPU: Bar = Bar { case: "null/one-cpu", ratio: DONATED, or_ns: 0.0, tail: false };
 
-/// A donated call, beside the round trip by the kernel on one CPU.
+/// A donated call, relative to the round trip by the kernel on one CPU.
 const DONATED: f64 = 1.15;
 
-/// A call by a kernel thread, beside one by a user-level thread.
+/// A call by a kernel thread, relative to one by a user-level thread.
 const KERNEL_THREAD: f64 = 1.1;
 
-/// The first call after a pause, beside the cheapest way to wake somebody.
+/// The first call after a pause, relative to the cheapest way to wake a thread.
 const LATE: f64 = 1.25;
 
-/// The 99th percentile, beside the median.
+/// The 99th percentile, relative to the median.
 const TAIL: f64 = 2.0;
 
 impl Bar {
@@ -56,14 +56,14 @@ impl Bar {
     }
 }
 
-/// One caller, and a server that has a processor, or half of one.
+/// One caller, and a server that has a whole processor or shares one.
 pub(super) fn running(client: &ScenarioClient, bar: Bar) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut null = null("null", 1, &probe);
     let mut limit = client.limit();
     let mut rings = client.placement().far.map(|far| client.ping("two-ring", ReplyKind::Rings, far));
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut limit, &mut null];
-    // Beside one CPU for both sides it says nothing.
+    // On one CPU for both sides it says nothing.
     let apart = client.pinning() != crate::Pinning::Together;
     subjects.extend(rings.as_mut().filter(|_| apart).map(|rings| rings as &mut dyn Subject));
     let contest = client.contest(&mut subjects, 0, 1)?;
@@ -82,7 +82,7 @@ pub(super) fn running(client: &ScenarioClient, bar: Bar) -> Result<(), BenchErro
     client.report(bar.case, figures)
 }
 
-/// One caller and many, whose server has no processor of its own.
+/// One caller and many callers of a server without processors of its own.
 pub(super) fn donated(client: &ScenarioClient, case: &str) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut raw = client.ping("futex-same-cpu", ReplyKind::Futex, client.placement().near);
@@ -101,7 +101,7 @@ pub(super) fn donated(client: &ScenarioClient, case: &str) -> Result<(), BenchEr
     client.report(case, together.judged("bar", BAR_OF_MANY, met))
 }
 
-/// A caller that is no user-level thread, beside one that is.
+/// A caller that is a kernel thread, compared with a user-level thread.
 pub(super) fn kernel_thread(
     client: &ScenarioClient,
     case: &str,
@@ -117,7 +117,7 @@ pub(super) fn kernel_thread(
     client.report(case, figures.judged("bar", KERNEL_THREAD, met))
 }
 
-/// The first call after a pause, in which the server has gone to sleep.
+/// The first call after a pause in which the server has fallen asleep.
 pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = import(client)?;
     let quick = client.effort().few;
@@ -157,7 +157,7 @@ pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl 
     Calls::new(name, threads, move || caller.null()).counted(probe)
 }
 
-/// Calls of which each begins when both sides have slept for a while.
+/// Calls that each start when both sides have slept for a while.
 struct LateCalls {
     probe: ProbeClient,
     pause: Duration,
@@ -187,7 +187,7 @@ impl Subject for LateCalls {
         Ok(ns)
     }
 
-    /// The calls are single already.
+    /// Each call is timed by itself already.
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }

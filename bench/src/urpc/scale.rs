@@ -1,8 +1,8 @@
-//! `scale`: calls over ten bindings of one server that has a thousand, beside those over ten of a
-//! server that has no others.
+//! `scale`: calls over ten bindings of a server that has a thousand, compared with calls over ten
+//! of a server that has no others.
 //!
-//! Each server has a client of its own, so that neither side of the ten has more to look at. The
-//! two pairs take turns; while one is measured the other sleeps.
+//! Each server has a client of its own, so that neither side of the ten has more to poll. The two
+//! pairs take turns. While one is measured the other sleeps.
 
 use super::{ONE_EACH, Processors};
 use crate::calls::{self, Calls, Probe, ProbeClient};
@@ -18,36 +18,36 @@ use std::time::{Duration, Instant};
 
 /// Bindings that carry calls.
 const ACTIVE: usize = 10;
-/// All of the larger server.
+/// All bindings of the larger server.
 const ALL: usize = 1_000;
-/// Beside the ten alone.
+/// The bar relative to the ten alone.
 const BAR: f64 = 1.3;
-/// One that calls over all ten by turns, and one for each.
+/// One thread that calls over all ten in turn, and one thread for each.
 const THREADS: [u64; 2] = [1, ACTIVE as u64];
 
-/// How long bindings may take until nobody looks at them any more.
+/// How long bindings may take until neither side polls them any more.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client with so many bindings, of which it uses the first ten.
+/// A client with that many bindings, of which it uses the first ten.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ManyBindings {
     name: String,
     bindings: usize,
 }
 
-/// What it is told to do.
+/// An order.
 #[derive(Serialize, Deserialize)]
 struct Order {
     threads: u64,
     calls: u64,
 }
 
-/// What became of it.
+/// The result of an order.
 #[derive(Serialize, Deserialize)]
 struct Done {
     ns: u64,
     counts: CountedCalls,
-    /// Bindings that client and server look at.
+    /// The bindings that client and server poll.
     active: [u64; 2],
 }
 
@@ -62,7 +62,7 @@ impl ManyBindings {
         obey(|Order { threads, calls }| {
             let (busy, next) = (Arc::clone(&busy), Arc::new(AtomicUsize::new(0)));
             let probe = busy[0].clone();
-            // Relaxed: which binding is taken matters to nobody.
+            // Relaxed: it does not matter which binding is taken.
             let call = move || busy[next.fetch_add(1, Ordering::Relaxed) % ACTIVE].null();
             let mut callers = Calls::new("crowd", threads, call).counted(&probe);
             let ns = callers.batch(calls)?;
@@ -71,13 +71,13 @@ impl ManyBindings {
     }
 }
 
-/// Bindings that client and server look at.
+/// The bindings that client and server poll.
 fn active(probe: &ProbeClient) -> Result<[u64; 2], underpass::CallError> {
     Ok([underpass::active_bindings() as u64, probe.active()?])
 }
 
-/// Calls until both sides look at the other bindings no more; by a user-level thread, so that this
-/// side has a processor that looks.
+/// Calls until neither side polls the other bindings any more. A user-level thread calls, so that
+/// this side has a processor that polls.
 fn settle(busy: &[ProbeClient]) -> Result<(), BenchError> {
     let start = Instant::now();
     loop {
@@ -108,7 +108,7 @@ impl Subject for OnCrowd<'_> {
         self.name
     }
 
-    /// It warms up by itself.
+    /// The pair warms up by itself.
     fn batch(&mut self, calls: u64) -> Result<u64, BenchError> {
         let done: Done = self.client.order(&Order { threads: self.threads, calls })?;
         self.counts.merge(&done.counts);
@@ -116,7 +116,7 @@ impl Subject for OnCrowd<'_> {
         Ok(done.ns)
     }
 
-    /// It times only many at once.
+    /// The pair times only many calls at once.
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `table2`: where a call's time goes, and its instructions (URPC, section 4.2).
+//! `table2`: where the time of a call goes, and its instructions (URPC, section 4.2).
 
 use super::components::{CLIENT, Component, SERVER, Sum};
 use super::count;
@@ -21,11 +21,11 @@ pub(super) const CASES: [&str; 10] = [
     "table2/server/total",
 ];
 
-/// The paper's times in µs, in the order of the cases; a procedure call took it 7.
+/// The paper's times in µs, in the order of the cases. A procedure call took 7 µs there.
 const PAPER_US: [f64; 10] = [18.0, 6.0, 10.0, 20.0, 54.0, 13.0, 6.0, 9.0, 25.0, 53.0];
 const PAPER_CALL_US: f64 = 7.0;
 
-/// All components are passed for each that is timed.
+/// Each timed component runs through all components.
 const SLICE: Duration = Duration::from_micros(300);
 
 /// A side's total comes after its four components.
@@ -45,7 +45,7 @@ pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
         let paper = PAPER_US[number];
         let figures = Figures::of(&contest, 1, 0);
         let figures = figures.with("paper_ns", paper * 1e3).with("paper_ratio", paper / PAPER_CALL_US);
-        // Counting takes seconds: a look at all does without.
+        // Counting takes seconds, so a quick run does without.
         let counted = (!client.few()).then(|| count::instructions(&components(number)));
         let figures = match counted {
             Some(Ok(instructions)) => figures.with("instructions", instructions),
