@@ -1,4 +1,4 @@
-//! `underpass bench`: rows for people or for machines, as they come.
+//! `underpass bench`: prints rows for people or for machines, as they come.
 
 use crate::curves;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -35,7 +35,7 @@ pub struct BenchArguments {
 /// Runs a benchmark, or lists them.
 ///
 /// # Errors
-/// If there is no such benchmark, it fails, or the results can't be written.
+/// If there is no such benchmark, if it fails, or if the results cannot be written.
 pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     let mut out = io::stdout();
     let Some(name) = options.name.as_deref().filter(|_| !options.list) else {
@@ -52,7 +52,7 @@ pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
         std::fs::write(file, drawn).map_err(|e| format!("{} can't be written: {e}", file.display()))?;
     }
     match printer.written {
-        // Whoever read the rows has seen enough.
+        // The reader has seen enough and closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => ran.and(written.map_err(BenchError::from)),
     }
@@ -65,17 +65,17 @@ fn list(out: &mut impl Write) -> Result<(), BenchError> {
     Ok(writeln!(out, "{:<14}all of them, in this order", "all")?)
 }
 
-/// Writes rows to `out`, and meanwhile shows progress on standard error if that is a terminal.
+/// Writes rows to `out`. Meanwhile it shows progress on standard error, if that is a terminal.
 struct Printer<W> {
     out: W,
     machine: Machine,
-    /// For people; nothing if rows are for machines.
+    /// The table for people. `None` if rows are for machines.
     table: Option<ResultTable>,
     headed: bool,
     bar: ProgressBar,
-    /// All so far.
+    /// All rows so far.
     rows: Vec<Row>,
-    /// The first failure to write.
+    /// The first error of a write.
     written: io::Result<()>,
 }
 

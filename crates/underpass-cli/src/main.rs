@@ -1,8 +1,8 @@
 //! The `underpass` command: the demo and the benchmarks.
 //!
-//! *Decides:* what the command line looks like. *Must not know:* how anything works.
+//! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!
-//! *Read first:* `demo/mod.rs`; the benchmarks are a crate of their own, `bench/`.
+//! *Read first:* `demo/mod.rs`. The benchmarks are a crate of their own, `bench/`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -31,7 +31,7 @@ enum Command {
     /// One of the two processes of a benchmark
     #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
     BenchRole {
-        /// What to do.
+        /// The command to run.
         role: String,
     },
 }

@@ -1,10 +1,10 @@
-//! The timeline as text: three columns, time going down, as in Figure 1.
+//! Prints the timeline as text: three columns, time going down, as in Figure 1.
 
 use super::event::DemoDomain;
 use super::numbers::time;
 use super::timeline::{Timeline, TimelineCall};
 
-/// Where the columns stand.
+/// The positions of the columns.
 const EDITOR: usize = 11;
 const WINDOWS: usize = 36;
 const FILES: usize = 58;

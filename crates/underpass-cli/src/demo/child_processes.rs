@@ -1,4 +1,5 @@
-//! The demo's child processes: started, listened to, killed, and never left behind.
+//! The demo's child processes. It starts them, reads their messages, kills them, and never leaves
+//! one behind.
 
 use super::event::DemoDomain;
 use super::messages::{ChildTask, Said};
@@ -11,30 +12,30 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// A demo in which nobody says anything for so long hangs.
+/// How long all children may be silent before the demo counts as hung.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Something that reaches the demo while its children work.
+/// An event that reaches the demo while its children work.
 #[derive(Debug)]
 enum Heard {
     /// A line of a child.
     Said(Member, Said),
-    /// A child has closed its standard output, which it does by ending only.
+    /// A child has closed its standard output. It does so only by ending.
     Ended(Member),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
-/// Which child: a killed and a new file cache manager are two.
+/// The identity of a child. A killed file cache manager and its successor are two children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its part.
+    /// Its role.
     pub domain: DemoDomain,
     /// Its process id.
     pub pid: u32,
 }
 
-/// A place where the demo hears of its children and of Ctrl-C.
+/// Receives the children's messages and Ctrl-C.
 #[derive(Debug)]
 pub struct Ear {
     to: Sender<Heard>,
@@ -42,10 +43,10 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Hears SIGINT, SIGTERM and SIGHUP from now on.
+    /// Receives SIGINT, SIGTERM and SIGHUP from now on.
     ///
     /// # Errors
-    /// If the signals can't be caught, as they are already.
+    /// If the signals cannot be caught, because they are caught already.
     pub fn new() -> Result<Self> {
         let (to, from) = mpsc::channel();
         let interrupt = to.clone();
@@ -57,7 +58,7 @@ impl Ear {
     }
 }
 
-/// The children of one round. Dropping it kills those that are left.
+/// The children of one round. Dropping this kills those that are left.
 #[derive(Debug)]
 pub struct ChildProcesses<'a> {
     ear: &'a Ear,
@@ -66,15 +67,15 @@ pub struct ChildProcesses<'a> {
 }
 
 impl<'a> ChildProcesses<'a> {
-    /// No children yet; they will find each other's exports in `underpass_dir`.
+    /// Starts without children. They will find each other's exports in `underpass_dir`.
     pub fn new(ear: &'a Ear, underpass_dir: &'a Path) -> Self {
         Self { ear, underpass_dir, children: Vec::new() }
     }
 
-    /// Starts this very program as `domain` and gives it its task.
+    /// Starts this very program as `domain` and sends it its task.
     ///
     /// # Errors
-    /// If it can't be started.
+    /// If it cannot be started.
     pub fn start(&mut self, domain: DemoDomain, task: &ChildTask) -> Result<Member> {
         let program = std::env::current_exe().context("can't find this program's file")?;
         let role = match domain {
@@ -113,18 +114,18 @@ impl<'a> ChildProcesses<'a> {
         Ok(member)
     }
 
-    /// Waits for the next thing that a child says.
+    /// Waits for the next message of a child.
     ///
     /// # Errors
-    /// If a child says that it failed, or ended without being killed by [`kill`](Self::kill); on
-    /// Ctrl-C; if all hang.
+    /// If a child reports a failure, or ended without [`kill`](Self::kill). On Ctrl-C. If all
+    /// children hang.
     pub fn hear(&mut self) -> Result<(Member, Said)> {
         loop {
             let heard = self.ear.from.recv_timeout(SILENCE);
             match heard
                 .with_context(|| format!("none of the demo's processes said anything for {SILENCE:?}"))?
             {
-                // A child of an earlier round, or one that was killed.
+                // The child belongs to an earlier round, or was killed.
                 Heard::Said(member, _) if !self.children.iter().any(|child| child.0 == member) => {}
                 Heard::Said(member, Said::Failed(why)) => {
                     bail!("the {} (pid {}): {why}", member.domain, member.pid)
@@ -139,7 +140,7 @@ impl<'a> ChildProcesses<'a> {
     /// Kills a child as `kill -9` does and waits until it is gone.
     ///
     /// # Errors
-    /// If it can't be killed.
+    /// If it cannot be killed.
     pub fn kill(&mut self, member: Member) -> Result<()> {
         let Some(at) = self.children.iter().position(|child| child.0 == member) else { return Ok(()) };
         let (_, mut child, _) = self.children.swap_remove(at);
@@ -150,11 +151,11 @@ impl<'a> ChildProcesses<'a> {
         Ok(())
     }
 
-    /// Closes a server's standard input, which asks it for its account, and waits for that and for
-    /// its end.
+    /// Closes a server's standard input, which asks for its report. Waits for the report and for
+    /// the server's end.
     ///
     /// # Errors
-    /// As [`hear`](Self::hear).
+    /// The errors of [`hear`](Self::hear).
     pub fn dismiss(&mut self, domain: DemoDomain) -> Result<Said> {
         let Some(child) = self.children.iter_mut().find(|child| child.0.domain == domain) else {
             bail!("there is no {domain} to dismiss");
@@ -169,10 +170,10 @@ impl<'a> ChildProcesses<'a> {
         }
     }
 
-    /// Waits for the end of a child that has given its account.
+    /// Waits for the end of a child that has sent its report.
     ///
     /// # Errors
-    /// If it ends badly.
+    /// If it ends with an error.
     pub fn wait(&mut self, domain: DemoDomain) -> Result<()> {
         let Some(at) = self.children.iter().position(|child| child.0.domain == domain) else { return Ok(()) };
         let (member, mut child, _) = self.children.swap_remove(at);
@@ -183,7 +184,7 @@ impl<'a> ChildProcesses<'a> {
         Ok(())
     }
 
-    /// A child's output has ended: fine if it isn't ours any more.
+    /// A child's output has ended. That is fine if the child is not ours any more.
     fn ended(&mut self, member: Member) -> Result<()> {
         let Some(child) = self.children.iter_mut().find(|child| child.0 == member) else { return Ok(()) };
         let status = child.1.wait().with_context(|| format!("can't wait for the {}", member.domain))?;
@@ -200,7 +201,7 @@ impl Drop for ChildProcesses<'_> {
     }
 }
 
-/// Ctrl-C, or a polite kill.
+/// Ctrl-C, or another signal that asks the demo to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted;
 

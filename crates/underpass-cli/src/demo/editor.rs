@@ -7,18 +7,18 @@ use anyhow::Result;
 use std::sync::Arc;
 use underpass_os::clock;
 
-/// What the editor has done.
+/// The result of the editor's work.
 #[derive(Debug)]
 pub struct Done {
     /// When the first call was made, in ns of `CLOCK_MONOTONIC`.
     pub from: u64,
-    /// When the last one had returned.
+    /// When the last call had returned.
     pub to: u64,
-    /// Places changed.
+    /// The number of changed places.
     pub places: u64,
     /// Bytes of the edited text.
     pub bytes: u64,
-    /// Over every cell of the screen.
+    /// The checksum of all cells of the screen.
     pub checksum: u64,
     /// The screen, row by row.
     pub screen: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Done {
 /// Searches and edits the text with threads T1 and T2.
 ///
 /// # Errors
-/// Where a call or an import fails.
+/// If a call or an import fails.
 pub fn edit<I: Imports>(
     imports: &Arc<I>,
     threads: &impl Threads,
@@ -41,7 +41,7 @@ pub fn edit<I: Imports>(
     let search2 = move || t2.search().map(|half| (t2, half));
     let ((mut t1, half1), (mut t2, half2)) = threads.both(search1, search2)?;
 
-    // Behind each changed place, everything moves.
+    // Everything behind a changed place moves.
     let (find, replace) = (plan.change.find.len() as u64, plan.change.replace.len() as u64);
     let output = half2.bytes.start + half1.places * replace - half1.places * find;
     let blocks = half2.bytes.end.div_ceil(u64::from(plan.block));
@@ -72,16 +72,17 @@ mod tests {
     use std::sync::{Mutex, RwLock, RwLockReadGuard};
     use underpass::CallError;
 
-    /// A file cache manager that dies after so many writes, with all that it hadn't flushed.
+    /// A file cache manager that dies after that many writes, and loses everything that it had not
+    /// flushed.
     #[derive(Clone)]
     struct Mortal {
         manager: Arc<FileCacheManager>,
         writes: Arc<AtomicI64>,
-        /// Read by calls under way.
+        /// Calls in progress hold this for reading.
         calls: Arc<RwLock<()>>,
     }
 
-    /// One that lives until this call is over.
+    /// A manager that lives until this call is over.
     struct Alive<'a>(&'a FileCacheManager, #[allow(dead_code)] RwLockReadGuard<'a, ()>);
 
     impl Deref for Alive<'_> {
@@ -102,8 +103,7 @@ mod tests {
             }
         }
 
-        /// Waits until nothing of it writes to the file any more, as nothing does of a process that
-        /// has died.
+        /// Waits until no call of it writes to the file any more, as after the death of a process.
         fn gone(&self) {
             drop(self.calls.write().unwrap());
         }
@@ -179,8 +179,8 @@ mod tests {
         fn files(&self, _: EditorThread) -> Result<Mortal> {
             Ok(self.files.lock().unwrap()[0].clone())
         }
-        /// Both threads get the same one: two managers with a cache each would write the block in
-        /// which the halves meet over one another's.
+        /// Both threads get the same manager. Two managers, each with a cache, would overwrite each
+        /// other's version of the block in which the halves meet.
         fn files_again(&self, _: EditorThread) -> Result<Mortal> {
             let mut lives = self.files.lock().unwrap();
             if lives.len() == 1 {
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Edits `text` and checks it; gives the screen's checksum and what the editor told on the way.
+    /// Edits `text` and checks the result. Returns the screen's checksum and the editor's reports.
     fn edited(text: &[u8], writes: Option<i64>) -> (u64, Vec<EditorProgress>) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(TEXT), text).unwrap();

@@ -1,4 +1,4 @@
-//! What is recorded of a call.
+//! The record of a call.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,9 +21,9 @@ pub enum DemoDomain {
 /// A thread of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EditorThread {
-    /// The one that works on the first half of the text.
+    /// The thread that works on the first half of the text.
     T1,
-    /// The one that works on the second half.
+    /// The thread that works on the second half.
     T2,
 }
 
@@ -43,14 +43,14 @@ pub enum DemoProcedure {
     Screen,
 }
 
-/// One call, as its caller or its handler saw it.
+/// One call, as its caller or its handler recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Who called; `None` where the handler recorded it.
+    /// The calling thread. `None` where the handler recorded the call.
     pub thread: Option<EditorThread>,
-    /// What was called.
+    /// The called procedure.
     pub procedure: DemoProcedure,
-    /// Tells calls of one procedure apart that are out at the same time: the offset, say.
+    /// Distinguishes concurrent calls of one procedure, for example by their offset.
     pub key: u64,
     /// When it began, in ns of `CLOCK_MONOTONIC`.
     pub from: u64,
@@ -64,18 +64,18 @@ pub struct Event {
     pub kernel_entries: u64,
     /// Wake-ups sent over the binding up to the end of this call.
     pub wakeups: u64,
-    /// Whether it gave a result.
+    /// Whether it returned a result.
     pub fine: bool,
 }
 
-/// Where events of one thread or one server are kept until the work is over.
+/// Keeps the events of one thread or one server until the work is over.
 #[derive(Debug)]
 pub struct Log {
     events: Mutex<Vec<Event>>,
 }
 
 impl Log {
-    /// A log with room for `room` events before it must grow.
+    /// A log with room for `room` events before it has to grow.
     pub fn new(room: usize) -> Self {
         Self { events: Mutex::new(Vec::with_capacity(room)) }
     }
@@ -92,7 +92,7 @@ impl Log {
 }
 
 impl DemoDomain {
-    /// The two that export an interface.
+    /// The two domains that export an interface.
     pub const SERVERS: [Self; 2] = [Self::Windows, Self::Files];
 
     /// The name under which its interface is exported.
@@ -125,7 +125,7 @@ impl fmt::Display for EditorThread {
 }
 
 impl DemoProcedure {
-    /// The domain that handles it.
+    /// The domain that handles this procedure.
     pub fn server(self) -> DemoDomain {
         match self {
             Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => DemoDomain::Files,
@@ -150,7 +150,7 @@ impl fmt::Display for DemoProcedure {
 }
 
 impl Event {
-    /// How long the call took, in ns.
+    /// The duration of the call, in ns.
     pub fn ns(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }

@@ -1,4 +1,4 @@
-//! The timeline as a drawing, after Figure 1: time goes down, a column for each thread and each
+//! Draws the timeline, after Figure 1: time goes down, with a column for each thread and each
 //! server.
 
 use super::caption;
@@ -15,12 +15,12 @@ const T2: f64 = 290.0;
 const WINDOWS: f64 = 520.0;
 const FILES: f64 = 740.0;
 const PROCESSORS: f64 = 920.0;
-/// Calls in each of the two parts, at most.
+/// The most calls in each of the two parts.
 const CALLS: usize = 14;
-/// Pixels of a part's time axis.
+/// The length of a part's time axis in pixels.
 const HEIGHT: f64 = 620.0;
 
-/// The colour of the editor; the others likewise.
+/// The colour of the editor. The other domains follow.
 pub const EDITOR_COLOUR: &str = "#3b6fd4";
 pub const WINDOWS_COLOUR: &str = "#e09b2d";
 pub const FILES_COLOUR: &str = "#2f9e6e";
@@ -28,9 +28,9 @@ pub const T1_COLOUR: &str = "#1f4fae";
 pub const T2_COLOUR: &str = "#8b3fb0";
 const FAINT: &str = "#e7e9ee";
 const QUIET: &str = "#6b7280";
-/// The colour of words.
+/// The colour of text.
 pub const INK: &str = "#1c2430";
-/// Keeps a text legible on the lines that it stands on.
+/// The style that keeps a text legible on top of lines.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
 /// Draws the outcome's timeline, the beginning and the middle, and its figures.
 pub fn draw(outcome: &DemoOutcome) -> String {
@@ -76,7 +76,7 @@ impl<'a> Part<'a> {
         self.top + ns as f64 / self.span * HEIGHT
     }
 
-    /// Draws the part and says where the next one may begin.
+    /// Draws the part, and returns where the next one may begin.
     fn draw(&self, sheet: &mut Sheet, title: &str) -> f64 {
         sheet.text((40.0, self.top - 66.0), Anchor::Start, &style(15, INK, "font-weight=\"600\""), title);
         self.axis(sheet);
@@ -121,7 +121,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A strip for each processor, in the colour of the domain that it was last seen with.
+    /// A strip for each processor, in the colour of the domain that last ran on it.
     fn processors(&self, sheet: &mut Sheet) {
         let sightings = self.timeline.sightings();
         let mut cpus: Vec<usize> = sightings.iter().map(|seen| seen.1).collect();
@@ -146,7 +146,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A thread's own time: from the end of each of its calls to the beginning of the next.
+    /// The time that a thread spends outside its calls: from the end of each call to the beginning
+    /// of the next.
     fn thread(&self, sheet: &mut Sheet, thread: EditorThread) {
         let mut last = None;
         for call in self.timeline.calls.iter().filter(|call| call.thread == thread) {
@@ -170,7 +171,7 @@ impl<'a> Part<'a> {
         sheet.rectangle((server - 8.0, y), (16.0, (end - y).max(2.5)), colour(call.server), &took);
     }
 
-    /// Names the call beside its handler, unless another name stands there already.
+    /// Writes the name of the call beside its handler, unless another name is there already.
     fn label(&self, sheet: &mut Sheet, call: &TimelineCall, labelled: &mut [f64; 2]) {
         let ink = thread_colour(call.thread);
         if call.wakeups > 0 {

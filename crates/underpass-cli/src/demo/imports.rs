@@ -1,4 +1,4 @@
-//! How the editor gets at its servers: over Underpass or over sockets.
+//! How the editor reaches its servers: over Underpass or over sockets.
 
 use super::event::{DemoDomain, EditorThread, Event, Log};
 use super::interfaces::{FileCacheClient, WindowManagerClient};
@@ -38,15 +38,15 @@ impl Logs {
     }
 }
 
-/// An editor's imports whose work can be accounted for.
+/// An editor's imports, with the records of its work.
 pub trait Accounted: Imports {
     /// The calls made, in the order in which they began.
     fn events(&self) -> Vec<Event>;
-    /// What went over the bindings to a server.
+    /// The counters of the bindings to a server.
     fn counters(&self, server: DemoDomain) -> Counters;
 }
 
-/// The real thing: one binding to each server, shared by both threads.
+/// The imports over Underpass: one binding to each server, which both threads share.
 #[derive(Debug)]
 pub struct OverUnderpass {
     files: Mutex<Vec<FileCacheClient>>,
@@ -58,7 +58,7 @@ impl OverUnderpass {
     /// Imports both interfaces.
     ///
     /// # Errors
-    /// Where an import fails.
+    /// If an import fails.
     pub fn new(logs: Logs) -> Result<Self> {
         let files = Mutex::new(vec![import_files()?]);
         let windows = WindowManagerClient::import_within(DemoDomain::Windows.export(), WITHIN);
@@ -85,7 +85,8 @@ impl Imports for OverUnderpass {
     }
 
     fn files_again(&self, thread: EditorThread) -> Result<Self::Files> {
-        // Not under the lock: the import waits, and the other thread may want to import too.
+        // Not under the lock, because the import waits, and the other thread may want to import
+        // too.
         let again = import_files()?;
         self.files.lock().unwrap_or_else(PoisonError::into_inner).push(again.clone());
         Ok(self.traced(again, thread))
@@ -124,7 +125,7 @@ fn sum(a: Counters, b: Counters) -> Counters {
     }
 }
 
-/// The comparison: a connection to each server for each thread.
+/// The imports over sockets: a connection to each server for each thread.
 #[derive(Debug)]
 pub struct OverSockets {
     directory: PathBuf,
@@ -180,7 +181,7 @@ impl Accounted for OverSockets {
 #[derive(Clone, Copy, Debug)]
 pub struct UserLevel;
 
-/// Kernel threads, as sockets need them.
+/// Kernel threads, which sockets need.
 #[derive(Clone, Debug, Default)]
 pub struct KernelThreads {
     sleeps: Arc<Mutex<u64>>,
@@ -193,8 +194,8 @@ impl Threads for UserLevel {
         second: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<(T, T)> {
         use underpass::thread::spawn;
-        // By a thread of their kind: this kernel thread may lose its CPU to the first before it has
-        // started the second.
+        // A user-level thread spawns both. If this kernel thread did so, it might lose its CPU to
+        // the first before it has started the second.
         let both = spawn(move || {
             let (first, second) = (spawn(first), spawn(second));
             (first.join(), second.join())
@@ -206,7 +207,7 @@ impl Threads for UserLevel {
 }
 
 impl KernelThreads {
-    /// How often these threads went to sleep, by the kernel's count.
+    /// How often these threads fell asleep, by the kernel's count.
     pub fn sleeps(&self) -> u64 {
         *self.sleeps.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use underpass_os::clock;
 
-/// How long a thread waits for the disaster that it was promised.
+/// How long a thread waits for the announced disaster.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of a line that are drawn.
+/// Bytes of a line that are drawn on the screen.
 const WIDTH: usize = 58;
 
 /// One of the editor's threads.
@@ -29,10 +29,10 @@ pub struct Worker<I: Imports> {
 }
 
 impl<I: Imports> Worker<I> {
-    /// Imports what the thread needs.
+    /// Imports the servers that the thread needs.
     ///
     /// # Errors
-    /// Where an import fails.
+    /// If an import fails.
     pub fn new(
         thread: EditorThread,
         imports: &Arc<I>,
@@ -48,7 +48,7 @@ impl<I: Imports> Worker<I> {
     /// The first pass: opens everything, in the order of Figure 1, and counts the places to change.
     ///
     /// # Errors
-    /// Where a call fails.
+    /// If a call fails.
     pub fn search(&mut self) -> Result<Half> {
         let title = format!("{} edits", self.thread);
         if self.thread == EditorThread::T1 {
@@ -76,12 +76,12 @@ impl<I: Imports> Worker<I> {
         Ok(Half { bytes, places: mark.places })
     }
 
-    /// The second pass: writes the half, edited, to the copy at `output`. In a round in which the
-    /// file cache manager dies, imports it again and goes on from the last flush. `middle` is the
-    /// block at which to tell that a disaster would be welcome.
+    /// The second pass: writes the edited half to the copy at `output`. If the file cache manager
+    /// dies in this round, it imports the manager again and continues from the last flush. At block
+    /// `middle` it reports that the disaster may happen.
     ///
     /// # Errors
-    /// Where a call fails and it isn't that.
+    /// If a call fails for another reason.
     pub fn edit(&mut self, half: &Half, output: u64, middle: u64) -> Result<Mark> {
         let mut safe = Mark { input: half.bytes.start, output, ..Mark::default() };
         for death in 0.. {
@@ -102,7 +102,7 @@ impl<I: Imports> Worker<I> {
         Ok(safe)
     }
 
-    /// Edits from `now` to the end; `safe` follows at each flush: all before it is on disk.
+    /// Edits from `now` to the end. `safe` advances at each flush: everything before it is on disk.
     fn edit_from(&self, half: &Half, now: &mut Mark, safe: &mut Mark, middle: u64, calm: bool) -> Result<()> {
         let change = &self.plan.change;
         let (mut scan, mut out) = (Scan::new(&change.find), Vec::with_capacity(2 * self.plan.block as usize));
@@ -150,10 +150,10 @@ impl<I: Imports> Worker<I> {
         bail!("nobody killed the file cache manager within {PATIENCE:?}")
     }
 
-    /// The last calls of a round: what the screen looks like now.
+    /// The last calls of a round, which read the final screen.
     ///
     /// # Errors
-    /// Where a call fails.
+    /// If a call fails.
     pub fn screen(&self) -> Result<(u64, Vec<String>)> {
         Ok((self.windows.compose()?.checksum, self.windows.screen()?))
     }
@@ -164,7 +164,7 @@ impl<I: Imports> Worker<I> {
         Ok(())
     }
 
-    /// This thread's half of the text, cut where no place to change is.
+    /// This thread's half of the text. The cut does not divide a place to change.
     fn half(&self) -> Result<std::ops::Range<u64>> {
         let (size, block) = (self.files.stat(self.text)?.size, u64::from(self.plan.block));
         let find = &self.plan.change.find;
@@ -209,8 +209,8 @@ impl<I: Imports> Worker<I> {
         self.files.flush(self.copy).context("flush")
     }
 
-    /// Draws how far the thread is and the line with the first place, and has the screen composed
-    /// now and then.
+    /// Draws the thread's progress and the line with the first place. Composes the screen at
+    /// intervals.
     fn show(&self, mark: &mut Mark, done: &str, line: Option<&[u8]>) -> Result<()> {
         let rows = self.thread.place().rows - 2;
         let status = format!("{:>6} blocks, {:>7} places {done}", mark.blocks, mark.places);

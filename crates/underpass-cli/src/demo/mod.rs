@@ -1,9 +1,9 @@
 //! The demo: Figure 1 of the URPC paper on real work.
 //!
-//! *Decides:* what the three processes do, what is measured of them, and how that is shown.
+//! *Decides:* what the three processes do, what is measured of them, and how the results are shown.
 //!
 //! *Read first:* `interfaces.rs`, then `job.rs` (the editor's work) and `round.rs` (three processes
-//! doing it); `roles.rs` is what the children run.
+//! do it). `roles.rs` is the code that the children run.
 
 mod cache;
 mod caption;
@@ -59,7 +59,7 @@ pub struct DemoOptions {
 /// Runs the demo, or one of its processes.
 ///
 /// # Errors
-/// Where anything fails; the children are gone then, and nothing is left in the file system.
+/// If anything fails. The children have ended then, and nothing is left in the file system.
 pub fn run(options: &DemoOptions) -> anyhow::Result<()> {
     match options.role {
         Some(domain) => roles::run(domain),

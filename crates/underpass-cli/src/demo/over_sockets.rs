@@ -1,4 +1,5 @@
-//! The two interfaces over sockets: what `#[underpass::interface]` generates, written by hand.
+//! The two interfaces over sockets. This is hand-written code for what `#[underpass::interface]`
+//! generates.
 
 use super::interfaces::{FileCache, FileId, Frame, FsError, Stat, WindowManager, WindowPlace, WmError};
 use super::sockets::{SocketClient, SocketHandler};
@@ -56,7 +57,7 @@ impl WindowManager for SocketWindows {
     }
 }
 
-/// What [`SocketFiles`] calls, on the other side.
+/// The server's side of [`SocketFiles`].
 pub fn handle_files(files: impl FileCache + Send + Sync + 'static) -> Arc<SocketHandler> {
     Arc::new(move |number, from, to| {
         match number {
@@ -77,7 +78,7 @@ pub fn handle_files(files: impl FileCache + Send + Sync + 'static) -> Arc<Socket
     })
 }
 
-/// What [`SocketWindows`] calls, on the other side.
+/// The server's side of [`SocketWindows`].
 pub fn handle_windows(windows: impl WindowManager + Send + Sync + 'static) -> Arc<SocketHandler> {
     Arc::new(move |number, from, to| {
         match number {

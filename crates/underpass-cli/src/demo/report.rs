@@ -1,4 +1,4 @@
-//! The outcome as text.
+//! Prints the outcome as text.
 
 use super::chart;
 use super::event::DemoDomain;
@@ -9,7 +9,7 @@ use super::plan::EditorProgress;
 use super::round::Happened;
 use std::fmt::{self, Display, Formatter};
 
-/// Lines of the timeline that are printed of the beginning and of the middle.
+/// The lines of the timeline that are printed for the beginning and for the middle.
 const CHART: (usize, usize) = (28, 14);
 
 impl Display for DemoOutcome {
@@ -91,7 +91,7 @@ impl DemoOutcome {
     }
 }
 
-/// Small numbers with the digits that they need.
+/// Formats small numbers with enough digits.
 fn few(value: f64) -> String {
     if value > 0.0 && value < 0.01 { format!("{value:.4}") } else { format!("{value:.2}") }
 }

@@ -1,4 +1,4 @@
-//! What the demo's binary does when the demo has started it as one of the three processes.
+//! The code that the demo's three processes run.
 
 use super::editor;
 use super::event::{DemoDomain, Event, Log};
@@ -18,13 +18,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use underpass::{Counters, Server};
 
-/// Calls that an editor's thread makes for a block, roughly.
+/// The approximate number of calls that an editor's thread makes for a block.
 const CALLS_A_BLOCK: u64 = 10;
 
-/// Does what the first line of standard input says, as `domain`.
+/// Reads the task from the first line of standard input, and performs it as `domain`.
 ///
 /// # Errors
-/// If there is no task. Where the task fails, the demo is told and the process ends.
+/// If there is no task. If the task fails, the demo gets the error and the process ends.
 pub fn run(domain: DemoDomain) -> Result<()> {
     underpass_os::process::die_with_parent()
         .context("can't have the kernel end this process with the demo")?;
@@ -44,7 +44,7 @@ pub fn run(domain: DemoDomain) -> Result<()> {
     Ok(())
 }
 
-/// Tells the demo something; a demo that is gone can't be told.
+/// Sends a message to the demo. If the demo is gone, the message is lost.
 fn say(said: &Said) {
     if let Ok(mut line) = serde_json::to_string(said) {
         line.push('\n');
@@ -71,8 +71,8 @@ fn edit(task: &ChildTask) -> Result<()> {
     }
 }
 
-/// Edits the text and tells what that took; `ended` says how often threads went to sleep that are
-/// gone by then.
+/// Edits the text and reports the costs. `ended` returns how often threads fell asleep that have
+/// ended by then.
 fn account<I: Accounted>(
     task: &ChildTask,
     imports: I,
@@ -153,8 +153,8 @@ fn over_sockets(
     let (path, totals) = (task.directory.join(domain.export()), sockets::SharedCounters::default());
     sockets::serve(&path, handler, &totals).with_context(|| format!("can't listen at {}", path.display()))?;
     served_until_told(log, || {
-        // A connection's thread gives its account when the editor is gone; the accept loop and this
-        // one hold on.
+        // A connection's thread reports when the editor is gone. The accept loop and this thread
+        // also hold the handler.
         let deadline = Instant::now() + Duration::from_millis(200);
         while Arc::strong_count(&totals) > 2 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
@@ -164,8 +164,8 @@ fn over_sockets(
     })
 }
 
-/// Says that the server is ready, waits until the demo closes standard input, and gives the
-/// account.
+/// Reports that the server is ready, waits until the demo closes standard input, and sends the
+/// report.
 fn served_until_told(log: &Log, counters: impl Fn() -> (Counters, u64)) -> Result<()> {
     say(&Said::Ready);
     io::stdin().lock().read_to_end(&mut Vec::new()).context("can't wait for the demo")?;

@@ -11,18 +11,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use underpass_os::clock;
 
-/// What a round gave.
+/// The result of a round.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// How the calls travelled.
+    /// The transport of the calls.
     pub transport: Transport,
-    /// The editor's account.
+    /// The editor's report.
     pub edited: Edited,
-    /// The servers' accounts; none where everything was in the editor's process.
+    /// The servers' reports. Empty where everything was in the editor's process.
     pub served: BTreeMap<DemoDomain, ServerAccount>,
-    /// The processes, the later file cache manager last.
+    /// The processes. The later file cache manager comes last.
     pub pids: Vec<(DemoDomain, u32)>,
-    /// What happened to the file cache manager, if that was killed.
+    /// The death of the file cache manager, if it was killed.
     pub disaster: Vec<Happened>,
 }
 
@@ -44,7 +44,7 @@ pub enum Happened {
         /// When it could be imported.
         at: u64,
     },
-    /// What the editor told.
+    /// An event that the editor reported.
     Editor(EditorProgress),
 }
 
@@ -59,16 +59,16 @@ impl Happened {
 }
 
 impl Round {
-    /// How long the editor took.
+    /// The time that the editor took.
     pub fn ns(&self) -> u64 {
         self.edited.to.saturating_sub(self.edited.from)
     }
 }
 
-/// Plays one round of `task`; `progress` is told of finished blocks.
+/// Runs one round of `task`. `progress` is called with the number of finished blocks.
 ///
 /// # Errors
-/// Where a process fails, or the edited text isn't `expected`.
+/// If a process fails, or the edited text is not `expected`.
 pub fn play(ear: &Ear, task: &ChildTask, expected: &[u8], progress: &dyn Fn(u64)) -> Result<Round> {
     let here = &task.directory;
     DirBuilder::new().mode(0o700).create(here).with_context(|| format!("can't make {}", here.display()))?;
@@ -127,7 +127,7 @@ pub fn play(ear: &Ear, task: &ChildTask, expected: &[u8], progress: &dyn Fn(u64)
     Ok(Round { transport: task.transport, edited, served, pids, disaster })
 }
 
-/// Compares the edited text with what it must be, byte for byte.
+/// Compares the edited text with the expected text, byte for byte.
 fn verify(copy: &Path, expected: &[u8]) -> Result<()> {
     let found = fs::read(copy).with_context(|| format!("can't read the edited text, {}", copy.display()))?;
     if found == expected {

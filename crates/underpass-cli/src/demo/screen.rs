@@ -2,7 +2,7 @@
 
 use super::interfaces::{Frame, WindowPlace, WmError};
 
-/// What shows where no window is.
+/// The character where there is no window.
 const BACKGROUND: char = '·';
 
 /// A screen of cells and the windows on it.
@@ -40,10 +40,10 @@ impl Screen {
         }
     }
 
-    /// Puts a framed window on the screen and says its number.
+    /// Puts a framed window on the screen and returns its number.
     ///
     /// # Errors
-    /// [`WmError::Outside`] if it isn't on the screen as a whole, or too small for a frame.
+    /// [`WmError::Outside`] if it does not fit on the screen, or is too small for a frame.
     pub fn open(&mut self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
         let bottom = usize::from(place.row) + usize::from(place.rows);
         let right = usize::from(place.column) + usize::from(place.columns);
@@ -68,7 +68,7 @@ impl Screen {
         Ok(self.windows.len() as u32 - 1)
     }
 
-    /// Replaces row `row` of a window's inside by `text`, cut or filled up to its width.
+    /// Replaces row `row` inside a window by `text`, cut or padded to the window's width.
     ///
     /// # Errors
     /// [`WmError::NoWindow`]; [`WmError::Outside`] if the window has no such row.
@@ -115,7 +115,7 @@ impl Screen {
         Frame { number: self.frames, dirty, checksum: checksum(self.checksums.iter().copied()) }
     }
 
-    /// The screen as it was composed last.
+    /// The screen as it was last composed.
     pub fn shown(&self) -> Vec<String> {
         self.cells.chunks(self.columns.max(1)).map(|row| row.iter().collect()).collect()
     }

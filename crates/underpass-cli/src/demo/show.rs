@@ -1,4 +1,4 @@
-//! The demo from the user's side: rounds, progress, report.
+//! Runs the demo for the user: rounds, progress, report.
 
 use super::DemoOptions;
 use super::child_processes::{Ear, Interrupted};
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use underpass_bench::Machine;
 
-/// Bytes of the text that the demo makes, and of that for `--quick`.
+/// The size in bytes of the text that the demo makes, and of the text for `--quick`.
 const MADE: (usize, usize) = (16 << 20, 2 << 20);
-/// The longest FILE that is taken, in bytes: the demo keeps it, and what must become of it, in
+/// The longest FILE that is accepted, in bytes. The demo keeps it and the expected result in
 /// memory.
 const LONGEST: u64 = 64 << 20;
 /// Bytes in a block.
@@ -30,7 +30,7 @@ const ROUNDS: (usize, usize) = (5, 3);
 /// Calls in an excerpt of the timeline.
 const EXCERPT: usize = 40;
 
-/// A prepared run: the text on disk and what must become of it.
+/// A prepared run: the text on disk, and the expected result.
 struct Run {
     directory: TempDir,
     text: PathBuf,
@@ -40,12 +40,13 @@ struct Run {
     change: Change,
 }
 
-/// Plays all rounds and shows what came out.
+/// Runs all rounds and shows the results.
 ///
 /// # Errors
-/// Where anything fails.
+/// If anything fails.
 pub fn run(options: &DemoOptions) -> Result<()> {
-    // Found out first, so that a run of seconds doesn't end at a path that can't be written.
+    // Checked first, so that a run of seconds does not fail in the end because a path cannot be
+    // written.
     if let Some(path) = &options.svg {
         fs::write(path, "").with_context(|| format!("can't write the drawing to {}", path.display()))?;
     }
@@ -58,7 +59,7 @@ pub fn run(options: &DemoOptions) -> Result<()> {
     }
     let shown = if options.json { serde_json::to_string(&outcome)? + "\n" } else { outcome.to_string() };
     match io::stdout().lock().write_all(shown.as_bytes()) {
-        // Whoever reads has seen enough, `head` for one.
+        // The reader has seen enough and closed the pipe, for example `head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("can't write to standard output"),
     }
@@ -185,7 +186,7 @@ impl Run {
     }
 }
 
-/// The round of the median time.
+/// The round with the median duration.
 fn typical<'a>(rounds: &[&'a Round]) -> Option<&'a Round> {
     let mut by_time = rounds.to_vec();
     by_time.sort_by_key(|round| round.ns());
@@ -207,7 +208,7 @@ fn shown(file: &Path) -> String {
     format!("can't read {}", file.display())
 }
 
-/// A bar on standard error, where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn bar(blocks: u64) -> ProgressBar {
     let bar = ProgressBar::new(blocks);
     if let Ok(style) = ProgressStyle::with_template("{bar:40.cyan/blue} {percent:>3} %  {elapsed:>3}  {msg}")

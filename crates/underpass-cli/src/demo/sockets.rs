@@ -1,9 +1,9 @@
-//! The comparison's transport: Unix-domain sockets, written by hand, one connection and one kernel
-//! thread a caller.
+//! The transport that Underpass is compared with: hand-written Unix-domain sockets, with one
+//! connection and one kernel thread for each caller.
 //!
-//! A frame is its length, 4 bytes, then the procedure's number and the arguments, or the result,
-//! encoded as Underpass encodes them. A call costs one `write` and, unless it is long, one `read`
-//! on each side, which is the least that sockets can do.
+//! A frame consists of its length in 4 bytes, and then of the procedure's number and arguments, or
+//! of the result. Values are encoded as in Underpass. On each side a call costs one `write` and,
+//! unless it is long, one `read`. That is the least that sockets can do.
 
 use super::switches;
 use std::cell::RefCell;
@@ -16,12 +16,12 @@ use std::thread;
 use underpass::Counters;
 use underpass_wire::{Decode, DecodeError, Encode};
 
-/// The longest frame that is believed, in bytes.
+/// The longest frame that is accepted, in bytes.
 const LONGEST: usize = 64 << 20;
 /// Bytes of the frame's length.
 const HEAD: usize = 4;
 
-/// What went over the sockets of one end; `sleeps` is the kernel's own count.
+/// The counters of the sockets of one end. `sleeps` is the kernel's own count.
 pub type SharedCounters = Arc<Mutex<Counters>>;
 
 /// Decodes a procedure's arguments, runs it, and encodes its result.
@@ -55,7 +55,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next frame, or `None` if the peer has closed the connection between frames.
+    /// The next frame. `None` if the peer has closed the connection between frames.
     fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         let (mut have, mut need) = (0, HEAD);
         while have < need {
@@ -84,7 +84,7 @@ impl Connection {
         Ok(Some(&self.input[HEAD..need]))
     }
 
-    /// Counts one kernel entry, and more.
+    /// Counts one kernel entry, and the given counters.
     fn count(&self, more: impl FnOnce(&mut Counters)) {
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         totals.kernel_entries += 1;
@@ -98,10 +98,10 @@ pub struct SocketClient {
 }
 
 impl SocketClient {
-    /// Connects to the server at `path`; what goes over the connection is added to `tally`.
+    /// Connects to the server at `path`. The connection's traffic is added to `totals`.
     ///
     /// # Errors
-    /// What `connect` says.
+    /// The errors of `connect`.
     pub fn connect(path: &Path, totals: &SharedCounters) -> io::Result<Self> {
         let connection = Connection::new(UnixStream::connect(path)?, totals.clone());
         Ok(Self { connection: RefCell::new(connection) })
@@ -110,7 +110,7 @@ impl SocketClient {
     /// Calls procedure `number`.
     ///
     /// # Errors
-    /// What the socket says; `InvalidData` if the reply can't be decoded.
+    /// The errors of the socket. `InvalidData` if the reply cannot be decoded.
     pub fn call<R: Decode>(&self, number: u16, arguments: &impl Encode) -> io::Result<R> {
         let mut connection = self.connection.borrow_mut();
         let frame = connection.frame();
@@ -124,7 +124,7 @@ impl SocketClient {
         Ok(result)
     }
 
-    /// What has gone over all the connections of this tally.
+    /// The traffic of all connections that share these counters.
     pub fn counters(&self) -> Counters {
         *self.connection.borrow().totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for SocketClient {
 /// Serves connections at `path`, each in a kernel thread of its own, until the process ends.
 ///
 /// # Errors
-/// What `bind` says.
+/// The errors of `bind`.
 pub fn serve(path: &Path, handler: Arc<SocketHandler>, totals: &SharedCounters) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
     let totals = totals.clone();

@@ -1,47 +1,46 @@
-//! The calls of a round on one clock: who called whom, when, on which processor.
+//! The calls of a round on one clock: their caller, their server, their times and their processors.
 
 use super::event::{DemoDomain, DemoProcedure, EditorThread, Event};
 use super::round::Round;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A round's calls and what is known of its processors.
+/// A round's calls, and the moves of its processors.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Timeline {
     /// The calls, in the order in which they began.
     pub calls: Vec<TimelineCall>,
-    /// The moments at which a processor was seen with another domain than before.
+    /// The moments at which a processor ran another domain than before.
     pub moves: Vec<Move>,
 }
 
 /// One call; times in ns since the round's first call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineCall {
-    /// Who called.
+    /// The calling thread.
     pub thread: EditorThread,
     /// The domain that was called.
     pub server: DemoDomain,
-    /// What was called.
+    /// The called procedure.
     pub procedure: DemoProcedure,
-    /// When the caller called and when it went on.
+    /// When the caller made the call and when it continued.
     pub from: u64,
     /// See `from`.
     pub to: u64,
-    /// The caller's processor, before.
+    /// The caller's processor before the call.
     pub cpu_from: usize,
-    /// The caller's processor, afterwards.
+    /// The caller's processor after the call.
     pub cpu_to: usize,
-    /// Wake-ups that the client sent over the binding while the call was out, to whichever call
-    /// they were due.
+    /// Wake-ups that the client sent over the binding during the call, for any call.
     pub wakeups: u64,
-    /// The handler, where the server told of it.
+    /// The handler, where the server recorded it.
     pub handler: Option<Handled>,
 }
 
-/// A call as its handler saw it.
+/// A call as its handler recorded it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Handled {
-    /// When the handler began, and when it was done.
+    /// When the handler began and when it ended.
     pub from: u64,
     /// See `from`.
     pub to: u64,
@@ -49,21 +48,21 @@ pub struct Handled {
     pub cpu: usize,
 }
 
-/// A processor that was seen with another domain.
+/// A processor that ran another domain than before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Move {
-    /// When it was seen there, in ns since the round's first call.
+    /// When it ran there, in ns since the round's first call.
     pub at: u64,
-    /// Which processor.
+    /// The processor.
     pub cpu: usize,
-    /// The domain that it was seen with before.
+    /// The domain that it ran before.
     pub from: DemoDomain,
-    /// The one that it is with now.
+    /// The domain that it runs now.
     pub to: DemoDomain,
 }
 
 impl Timeline {
-    /// Puts what the three processes recorded together.
+    /// Combines the records of the three processes.
     pub fn of(round: &Round) -> Self {
         let start = round.edited.from;
         let handled = round.served.values().flat_map(|served| &served.events);
@@ -72,8 +71,8 @@ impl Timeline {
         Self { calls, moves }
     }
 
-    /// Up to `calls` calls beginning with number `first`, and the moves in their time; times count
-    /// from the first call.
+    /// Up to `calls` calls from number `first` on, and the moves in their time. Times count from
+    /// the first of these calls.
     pub fn excerpt(&self, first: usize, calls: usize) -> Self {
         let end = self.calls.len().min(first.saturating_add(calls));
         let mut calls: Vec<TimelineCall> = self.calls.get(first..end).unwrap_or_default().to_vec();
@@ -92,7 +91,7 @@ impl Timeline {
         Self { calls, moves }
     }
 
-    /// Where domains were seen on processors: when, on which, which domain; in the order of time.
+    /// The sightings of domains on processors: time, processor and domain, in the order of time.
     pub fn sightings(&self) -> Vec<(u64, usize, DemoDomain)> {
         sightings(&self.calls)
     }
@@ -130,8 +129,8 @@ fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event
     calls
 }
 
-/// An event knows its binding's wake-ups up to its end; this is how many came in since the one that
-/// ended before it.
+/// An event knows its binding's wake-ups up to its end. This is the number since the previous
+/// event's end.
 fn new_wakeups(made: &[Event]) -> Vec<u64> {
     let mut by_end: Vec<usize> = (0..made.len()).collect();
     by_end.sort_by_key(|&at| made[at].to);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use underpass::Counters;
 use underpass_os::{clock, cpu};
 
-/// Something whose calls are counted, unless it is a server's: its domain counts those.
+/// An interface whose calls are counted. A server's calls are not: its domain counts those.
 pub trait Metered {
     /// The counters up to now.
     fn counters(&self) -> Counters {
@@ -19,7 +19,7 @@ pub trait Metered {
     }
 }
 
-/// A client or a server of either interface whose calls go into a [`Log`].
+/// A client or a server of either interface that records its calls in a [`Log`].
 #[derive(Debug)]
 pub struct Traced<C> {
     inner: C,
@@ -28,7 +28,7 @@ pub struct Traced<C> {
 }
 
 impl<C: Metered> Traced<C> {
-    /// Records what is called of `inner`, in `thread`'s name.
+    /// Records the calls of `inner`, under the name of `thread`.
     pub fn new(inner: C, thread: Option<EditorThread>, log: Arc<Log>) -> Self {
         Self { inner, thread, log }
     }

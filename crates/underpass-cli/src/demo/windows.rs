@@ -11,7 +11,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// A manager of an empty screen of so many cells.
+    /// A manager of an empty screen of that many cells.
     pub fn new(rows: u16, columns: u16) -> Self {
         Self { screen: Mutex::new(Screen::new(rows, columns)) }
     }
