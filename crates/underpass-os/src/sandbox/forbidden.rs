@@ -118,7 +118,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
 
-    const SELF: &str = "forbidden::tests::a_listener_hears_of_calls_until_it_is_interrupted";
+    const SELF: &str = "sandbox::forbidden::tests::a_listener_hears_of_calls_until_it_is_interrupted";
     const BEHIND: &str = "UNDERPASS_TEST_BEHIND_A_FILTER";
     const NUMBER: i64 = libc::SYS_vhangup;
 
