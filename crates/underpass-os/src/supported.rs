@@ -1,5 +1,4 @@
-//! The systems and processors for which Underpass can be built. On others, the compiler's error
-//! says what is missing.
+//! The targets for which Underpass builds. On others, the compiler's error says what is missing.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
