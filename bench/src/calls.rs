@@ -1,31 +1,31 @@
-//! The interface that the benchmarks call, and calls of it as a subject.
+//! The interface that the benchmarks call, and its calls as a measured subject.
 
-use crate::contest::Subject;
-use crate::counted::{Both, Counted, Tally};
-use crate::role::Role;
-use crate::{Error, Figures};
+use crate::measure::call_counters::{Both, CallCounters, CountedCalls};
+use crate::measure::contest::Subject;
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Figures};
 use std::sync::Arc;
 use std::time::Duration;
 use underpass::sync::Barrier;
 use underpass::{CallError, Server};
 use underpass_os::clock::{self, now_ns};
 
-/// What the client calls.
+/// The interface that the client calls.
 #[underpass::interface]
 pub trait Probe {
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
-    /// Takes bytes and gives their number.
+    /// Takes bytes and returns their number.
     fn put(&self, data: &[u8]) -> Result<u64, CallError>;
-    /// Gives `len` bytes.
+    /// Returns `len` bytes.
     fn get(&self, len: u64) -> Result<Vec<u8>, CallError>;
-    /// Gives what the server's domain has counted so far.
-    fn counted(&self) -> Result<Counted, CallError>;
-    /// Computes for so many ns.
+    /// Returns what the server's domain has counted so far.
+    fn counted(&self) -> Result<CallCounters, CallError>;
+    /// Computes for `ns` ns.
     fn compute(&self, ns: u64) -> Result<(), CallError>;
-    /// Gives how many ends of bindings the server's domain looks at.
+    /// Returns how many binding ends the server's domain polls.
     fn active(&self) -> Result<u64, CallError>;
-    /// Gives the ns of processor time that the server's process has used so far.
+    /// Returns the processor time that the server's process has used so far, in ns.
     fn cpu_ns(&self) -> Result<u64, CallError>;
 }
 
@@ -44,8 +44,8 @@ impl Probe for Answers {
         Ok(vec![1; len as usize])
     }
 
-    fn counted(&self) -> Result<Counted, CallError> {
-        Ok(Counted::here())
+    fn counted(&self) -> Result<CallCounters, CallError> {
+        Ok(CallCounters::here())
     }
 
     fn compute(&self, ns: u64) -> Result<(), CallError> {
@@ -65,57 +65,57 @@ impl Probe for Answers {
     }
 }
 
-/// The exported name; the directory is the run's own.
+/// The exported name. Each run has a directory of its own, so one name is enough.
 pub(crate) const NAME: &str = "bench";
 
 /// How long a server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);
 
-/// How long any one call may take: a benchmark that hangs helps nobody.
+/// The longest that a call may take, so that a benchmark cannot hang.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Serves the interface until the process is killed.
-pub(crate) fn serve(_: &Role) -> Result<(), Error> {
+pub(crate) fn serve(_: &ChildRole) -> Result<(), BenchError> {
     Ok(exporting(NAME).run()?)
 }
 
-/// The same by a domain that has no processor of its own, but those that its callers donate (URPC's
+/// As [`serve`], in a domain without processors of its own: only its callers' donated ones (URPC's
 /// S = 0).
-pub(crate) fn serve_donated(role: &Role) -> Result<(), Error> {
+pub(crate) fn serve_donated(role: &ChildRole) -> Result<(), BenchError> {
     underpass::processors::set(0);
     serve(role)
 }
 
-/// A server of the interface under this name.
+/// Makes a server that exports the interface under this name.
 pub(crate) fn exporting(name: &str) -> Server {
     Server::new().export(name, Probe::serve(Answers))
 }
 
-/// One more binding of the interface.
-pub(crate) fn bind() -> Result<ProbeClient, Error> {
+/// Makes another binding of the interface.
+pub(crate) fn bind() -> Result<ProbeClient, BenchError> {
     bind_to(NAME)
 }
 
-/// One more binding of what is exported under this name.
-pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, Error> {
+/// Makes another binding of the interface that is exported under this name.
+pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, BenchError> {
     Ok(ProbeClient::import_within(name, APPEAR)?)
 }
 
-/// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel
-/// thread may use now.
-pub(crate) fn import() -> Result<ProbeClient, Error> {
+/// Imports the interface. This starts the runtime's kernel threads, on the CPUs that the calling
+/// kernel thread may use now.
+pub(crate) fn import() -> Result<ProbeClient, BenchError> {
     let probe = bind()?;
-    // A first call by a user-level thread, so that there are activations before the measuring
-    // thread settles elsewhere.
+    // The first call comes from a user-level thread, so that activations exist before the measuring
+    // thread moves to its CPU.
     let first = probe.with_deadline(ANSWER);
     underpass::thread::spawn(move || first.null()).join().map_err(|_| "the first caller panicked")??;
     Ok(probe)
 }
 
-/// What a calling thread does again and again.
-pub(crate) trait Call: Fn() -> Result<(), CallError> + Clone + Send + 'static {}
+/// The call that a thread repeats.
+pub(crate) trait CallFn: Fn() -> Result<(), CallError> + Clone + Send + 'static {}
 
-impl<F: Fn() -> Result<(), CallError> + Clone + Send + 'static> Call for F {}
+impl<F: Fn() -> Result<(), CallError> + Clone + Send + 'static> CallFn for F {}
 
 /// Calls made by threads of this domain, one or many at once.
 pub(crate) struct Calls<F> {
@@ -123,45 +123,51 @@ pub(crate) struct Calls<F> {
     by: By,
     call: F,
     probe: Option<ProbeClient>,
-    tally: Tally,
+    counts: CountedCalls,
 }
 
-/// Who calls.
+/// The kind of callers.
 #[derive(Clone, Copy)]
 enum By {
-    /// So many user-level threads.
+    /// That many user-level threads.
     Users(u64),
-    /// The kernel thread that measures.
+    /// The measuring kernel thread.
     Kernel,
 }
 
-impl<F: Call> Calls<F> {
-    /// `threads` user-level threads that make `call` again and again.
+impl<F: CallFn> Calls<F> {
+    /// `threads` user-level threads that repeat `call`.
     pub(crate) fn new(name: &str, threads: u64, call: F) -> Self {
-        Self { name: name.into(), by: By::Users(threads.max(1)), call, probe: None, tally: Tally::default() }
+        Self {
+            name: name.into(),
+            by: By::Users(threads.max(1)),
+            call,
+            probe: None,
+            counts: CountedCalls::default(),
+        }
     }
 
-    /// The same by the kernel thread that measures.
+    /// As [`new`](Self::new), by the measuring kernel thread.
     pub(crate) fn by_kernel_thread(name: &str, call: F) -> Self {
         Self { by: By::Kernel, ..Self::new(name, 1, call) }
     }
 
-    /// Has both domains' counters read before and after each batch, by calls of `probe`.
+    /// Reads both domains' counters before and after each batch, by calls of `probe`.
     pub(crate) fn counted(self, probe: &ProbeClient) -> Self {
         Self { probe: Some(probe.clone()), ..self }
     }
 
-    /// What was counted.
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
+    /// The counts of all batches.
+    pub(crate) fn counts(&self) -> CountedCalls {
+        self.counts
     }
 
-    /// With what was counted.
+    /// Adds the counts to `figures`.
     pub(crate) fn tell(&self, figures: Figures) -> Figures {
-        self.tally.tell(figures)
+        self.counts.tell(figures)
     }
 
-    /// How many call.
+    /// The number of calling threads.
     pub(crate) fn threads(&self) -> u64 {
         match self.by {
             By::Users(threads) => threads,
@@ -169,9 +175,9 @@ impl<F: Call> Calls<F> {
         }
     }
 
-    /// Has each thread warm up, and all begin `work`, which is `share` calls, together; gives what
-    /// they return.
-    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, Error>
+    /// Each thread warms up. Then all start `work` together, which is `share` calls. Returns the
+    /// results.
+    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, BenchError>
     where
         T: Send + 'static,
         W: Fn(&F) -> Result<T, CallError> + Clone + Send + 'static,
@@ -183,7 +189,8 @@ impl<F: Call> Calls<F> {
             let probe = self.probe.clone().filter(|_| leads);
             move || {
                 let warm = warm_up(&call);
-                // All have come, one reads what has been counted, all go; and the other way round.
+                // All threads arrive, one reads the counters, and all start. At the end it is the
+                // other way round.
                 gate.wait();
                 let before = probe.as_ref().map(Both::before);
                 gate.wait();
@@ -206,14 +213,14 @@ impl<F: Call> Calls<F> {
         for (result, counted) in done {
             results.push(result?);
             if let Some((before, after)) = counted {
-                self.tally.add(share * threads, &before?, &after?);
+                self.counts.add(share * threads, &before?, &after?);
             }
         }
         Ok(results)
     }
 }
 
-/// Long enough for both sides to wake up, and to have what they need in their caches.
+/// Long enough for both sides to wake up and to fill their caches.
 fn warm_up(call: impl Fn() -> Result<(), CallError>) -> Result<(), CallError> {
     const WARM_UP_NS: u64 = 300_000;
     let start = now_ns();
@@ -224,12 +231,12 @@ fn warm_up(call: impl Fn() -> Result<(), CallError>) -> Result<(), CallError> {
     Ok(())
 }
 
-impl<F: Call> Subject for Calls<F> {
+impl<F: CallFn> Subject for Calls<F> {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let threads = self.threads();
         let share = operations.div_ceil(threads);
         let spans = self.together(share, move |call| {
@@ -241,11 +248,11 @@ impl<F: Call> Subject for Calls<F> {
         })?;
         let start = spans.iter().map(|span| span.0).min().unwrap_or(0);
         let end = spans.iter().map(|span| span.1).max().unwrap_or(0);
-        // The shares may add up to a few more calls than asked for.
+        // The shares may add up to slightly more calls than requested.
         Ok((u128::from(end - start) * u128::from(operations) / u128::from(share * threads)) as u64)
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         let share = operations.div_ceil(self.threads());
         let taken = self.together(share, move |call| {
             let mut taken = Vec::with_capacity(share as usize);

@@ -1,32 +1,32 @@
-//! The benchmarks that there are.
+//! The list of all benchmarks.
 
-use crate::client::Client;
-use crate::role::Role;
-use crate::{Error, Pinning};
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Pinning};
 use crate::{limits, lrpc, othreads, sizes, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
 pub struct Benchmark {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it measures, in a line.
+    /// What it measures, in one line.
     pub about: &'static str,
     pub(crate) scenarios: &'static [Scenario],
 }
 
-/// A pair of processes that measures some cases.
+/// A pair of processes that measures some cases of a benchmark.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What they are called.
+    /// The names of the cases.
     pub(crate) cases: &'static [&'static str],
     pub(crate) pinning: Pinning,
-    pub(crate) client: fn(&Client) -> Result<(), Error>,
-    pub(crate) server: fn(&Role) -> Result<(), Error>,
+    pub(crate) client: fn(&ScenarioClient) -> Result<(), BenchError>,
+    pub(crate) server: fn(&ChildRole) -> Result<(), BenchError>,
 }
 
-/// All of them.
+/// All benchmarks.
 pub static CATALOGUE: &[Benchmark] = &[
     limits::BENCHMARK,
     urpc::BENCHMARK,
@@ -37,8 +37,8 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::BARRIERS,
 ];
 
-/// The one called `name`.
-pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {
+/// The benchmark called `name`.
+pub(crate) fn find(name: &str) -> Result<&'static Benchmark, BenchError> {
     CATALOGUE.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
         let names: Vec<_> = CATALOGUE.iter().map(|benchmark| benchmark.name).collect();
         let names = names.join(", ");
@@ -47,15 +47,15 @@ pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {
     })
 }
 
-/// Whether `case` is to be measured where `wanted` is: that very case, those below it (`null` wants
-/// `null/pinned`), or all.
+/// Whether `case` is selected by `wanted`: it is that case, it lies below it (`null` selects
+/// `null/pinned`), or nothing is named.
 pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
     let Some(wanted) = wanted else { return true };
     case.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Benchmark {
-    pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, Error> {
+    pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, BenchError> {
         let found = self.scenarios.iter().find(|scenario| scenario.name == name);
         found.ok_or_else(|| format!("{} has no scenario `{name}`", self.name).into())
     }

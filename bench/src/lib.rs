@@ -1,61 +1,48 @@
-//! The papers' experiments: what Underpass costs, beside what it can't be cheaper than.
+//! The papers' experiments: what Underpass costs, compared with the least that it could cost.
 //!
-//! *Decides:* what is measured and how. Two real processes; every figure beside its limit, the two
-//! measured in turns of a few milliseconds in the same run, because hosts move virtual CPUs and
-//! clocks change; medians, and ratios of neighbours.
+//! *Decides:* what is measured and how. There are two real processes. Every figure is compared with
+//! its limit. Both are measured in alternating turns of a few milliseconds in the same run, because
+//! hosts move virtual CPUs and clocks change. Results are medians, and ratios of neighbouring
+//! turns.
 //!
-//! *Must not know:* how the runtime works inside. It uses what a user uses, the crate `underpass`,
-//! and for the raw limits memory and futexes from `underpass-os`. Table II alone looks into a call:
-//! at the channel, and at the wake-up of a thread.
+//! *Must not know:* how the runtime works inside. It uses the crate `underpass`, as users do. The
+//! raw limits use memory and futexes of `underpass-os`. Table II alone looks inside a call: at the
+//! channel, and at the wake-up of a thread.
 //!
-//! A benchmark is a list of scenarios ([`CATALOGUE`]). For each the parent starts two children from
-//! its own executable, a client and a server ([`Role`]); they share a page of words ([`lines`]);
-//! the client measures ([`contest`]) and reports rows ([`Row`]), which the parent passes on
-//! ([`run()`]).
+//! A benchmark is a list of scenarios ([`CATALOGUE`]). For each scenario the parent starts two
+//! children from its own executable, a client and a server ([`ChildRole`]). They share a page of
+//! words ([`raw::shared_words`]). The client measures ([`measure::contest`]) and reports rows
+//! ([`Row`]). The parent passes the rows on ([`run()`]).
 //!
-//! *Read first:* `contest.rs`, then `urpc/null.rs`.
+//! *Read first:* `measure/contest.rs`, then `urpc/null.rs`.
 #![deny(unsafe_code)]
 
 mod calls;
 mod catalogue;
-mod client;
-pub mod contest;
-mod counted;
-mod effort;
-mod hand;
 mod limits;
-#[allow(unsafe_code, reason = "two processes share the words; each block says why it may")]
-pub mod lines;
 mod lrpc;
-mod machine;
+pub mod measure;
 mod othreads;
-mod pair;
-mod peers;
-pub mod ping;
 mod placement;
-mod process;
-mod responder;
-mod role;
-mod row;
+mod processes;
+pub mod raw;
+mod report;
 mod run;
-mod scratch;
 mod sizes;
 mod socket;
-mod summary;
-mod table;
 mod threads;
 mod urpc;
 
 pub use catalogue::{Benchmark, CATALOGUE};
-pub use effort::Effort;
-pub use machine::Machine;
-pub use pair::SUBCOMMAND;
+pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
-pub use role::{Role, Side, play};
-pub use row::{Figures, Row};
-pub use run::{Listener, Options, run};
-pub use summary::Summary;
-pub use table::Table;
+pub use processes::pair::SUBCOMMAND;
+pub use processes::role::{ChildRole, ProcessSide, play};
+pub use report::machine::Machine;
+pub use report::row::{Figures, Row};
+pub use report::summary::Summary;
+pub use report::table::ResultTable;
+pub use run::{RunObserver, RunOptions, run};
 
-/// Why a benchmark can't be run.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Why a benchmark cannot be run.
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;

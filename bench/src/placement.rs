@@ -1,6 +1,6 @@
-//! Which side runs where.
+//! Chooses the CPUs of client and server.
 
-use crate::Error;
+use crate::BenchError;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -13,15 +13,16 @@ pub enum Pinning {
     Apart,
     /// Both on the same CPU.
     Together,
-    /// Both on any CPU that this process may use, of which there are two or more.
+    /// Both on any CPU that this process may use. There are at least two.
     Floating,
-    /// Both on any CPU that this process may use, however many there are.
+    /// Both on any CPU that this process may use, even if there is only one.
     Any,
-    /// The client on one CPU; there is no server to speak of.
+    /// The client on one CPU. The server does nothing in such a scenario.
     Alone,
     /// The client on two CPUs.
     Both,
-    /// Each on so many CPUs of its own; with none for servers, the server on those of the client.
+    /// Each side has that many CPUs of its own. If the servers have none, the server runs on the
+    /// client's.
     Split {
         /// The client's.
         clients: usize,
@@ -33,31 +34,31 @@ pub enum Pinning {
 /// The CPUs of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// All that may be used, ascending.
+    /// All usable CPUs, ascending.
     pub all: Vec<usize>,
-    /// The client's, where it is pinned.
+    /// The client's CPU, where it is pinned.
     pub near: usize,
-    /// The server's, where it is pinned elsewhere; nothing if there is only one CPU.
+    /// The server's CPU, where it is pinned to another one. `None` if there is only one CPU.
     pub far: Option<usize>,
-    /// All, in the order in which they are taken where many are: one of each core first, and those
-    /// of the same package.
+    /// All CPUs in the order in which they are taken: first one of each core, and first those of
+    /// the same package.
     pub order: Vec<usize>,
 }
 
 impl Placement {
-    /// Takes the first CPU that this process may use, and as the other one the first that shares no
-    /// core with it and is on the same package, if there is one.
+    /// Takes the first CPU that this process may use. As the other CPU it takes the first one of
+    /// the same package that shares no core with it, if there is one.
     ///
     /// # Errors
-    /// If the kernel doesn't tell which CPUs may be used.
-    pub fn choose() -> Result<Self, Error> {
+    /// If the kernel does not say which CPUs may be used.
+    pub fn choose() -> Result<Self, BenchError> {
         let all = cpu::allowed()?;
         let &near = all.first().ok_or("the kernel allows this process no CPU; see `taskset -p $$`")?;
         let core = |cpu| topology(cpu, "thread_siblings_list");
         let package = |cpu| topology(cpu, "physical_package_id");
         let shares = |a, b| core(a).is_some() && core(a) == core(b);
         let mut order = all.clone();
-        // Stable: among equals the lower number comes first, and so `near` does.
+        // The sort is stable: among equals the lower number comes first, and so `near` comes first.
         order.sort_by_cached_key(|&cpu| {
             let earlier = all.iter().filter(|&&other| other < cpu && shares(other, cpu)).count();
             (earlier, package(cpu) != package(near))
@@ -65,10 +66,10 @@ impl Placement {
         Ok(Self { near, far: order.get(1).copied(), all, order })
     }
 
-    /// The CPUs of the client and those of the server, or why they can't be had.
+    /// The CPUs of the client and of the server.
     ///
     /// # Errors
-    /// The reason, if two CPUs are asked for and there is one.
+    /// The reason, if the placement needs two CPUs and there is one.
     pub fn sides(&self, pinning: Pinning) -> Result<(Vec<usize>, Vec<usize>), String> {
         match (pinning, self.far) {
             (Pinning::Together | Pinning::Alone, _) => Ok((vec![self.near], vec![self.near])),
@@ -92,12 +93,12 @@ impl Placement {
         Ok((near.to_vec(), if servers == 0 { near.to_vec() } else { others[..servers].to_vec() }))
     }
 
-    /// Why what needs two CPUs is skipped.
+    /// The reason for skipping what needs two CPUs.
     pub fn one_only(&self) -> String {
         format!("needs two CPUs, and this process may use CPU {} only (see `taskset -p $$`)", self.near)
     }
 
-    /// In words.
+    /// Describes the placement.
     pub fn describe(&self, pinning: Pinning) -> String {
         match (pinning, self.far) {
             (Pinning::Apart, Some(far)) => format!("client on CPU {}, server on CPU {far}", self.near),

@@ -1,27 +1,29 @@
-//! A run of one benchmark.
+//! Runs one benchmark.
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::role::{Role, Side};
-use crate::scratch::Scratch;
-use crate::{Effort, Error, Placement, Row, catalogue, pair, peers};
+use crate::processes::pair;
+use crate::processes::peers;
+use crate::processes::role::{ChildRole, ProcessSide};
+use crate::processes::scratch::Scratch;
+use crate::{BenchError, Effort, Placement, Row, catalogue};
 use std::path::PathBuf;
 
-/// Who hears what comes out of a run, as it comes.
-pub trait Listener {
+/// Receives the results of a run as they come.
+pub trait RunObserver {
     /// A case is done, or was skipped.
     fn row(&mut self, row: &Row);
 
     /// `share` (0 to 1) of the scenario `what` is done.
     fn progress(&mut self, what: &str, share: f64);
 
-    /// Something for people that is no result.
+    /// A note for people that is no result.
     fn note(&mut self, text: &str);
 }
 
 /// How to run a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The case that is wanted, or the group of cases, if not all are.
+pub struct RunOptions {
+    /// The selected case or group of cases. `None` selects all.
     pub case: Option<String>,
     /// How long to measure.
     pub effort: Effort,
@@ -29,7 +31,7 @@ pub struct Options {
     pub peers: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     fn default() -> Self {
         Self { case: None, effort: Effort::FULL, peers: None }
     }
@@ -38,11 +40,11 @@ impl Default for Options {
 /// Runs the benchmark called `name`, or all of them for `all`.
 ///
 /// The program must pass the argument of its hidden subcommand [`SUBCOMMAND`](crate::SUBCOMMAND) to
-/// [`play`](crate::play): the two processes of a scenario are children that run this very program.
+/// [`play`](crate::play). The two processes of a scenario are children that run this very program.
 ///
 /// # Errors
-/// If there is no such benchmark or case, or a scenario fails.
-pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result<(), Error> {
+/// If there is no such benchmark or case, or if a scenario fails.
+pub fn run(name: &str, options: &RunOptions, listener: &mut dyn RunObserver) -> Result<(), BenchError> {
     let benchmarks = match name {
         "all" => catalogue::CATALOGUE.iter().collect(),
         name => vec![catalogue::find(name)?],
@@ -63,7 +65,7 @@ pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result
 }
 
 /// Whether one of `benchmarks` has this `case`.
-fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
+fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), BenchError> {
     let scenarios = benchmarks.iter().flat_map(|benchmark| benchmark.scenarios);
     let cases: Vec<&str> = scenarios.flat_map(|scenario| scenario.cases).copied().collect();
     if cases.iter().any(|known| catalogue::selects(Some(case), known)) {
@@ -72,9 +74,9 @@ fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
     Err(format!("no case is called `{case}`; there are {}", cases.join(", ")).into())
 }
 
-/// What all scenarios of a run have in common.
+/// The settings that all scenarios of a run share.
 struct Run<'a> {
-    options: &'a Options,
+    options: &'a RunOptions,
     placement: Placement,
     scratch: Scratch,
     peers: Option<PathBuf>,
@@ -89,11 +91,11 @@ impl Run<'_> {
         &self,
         benchmark: &Benchmark,
         scenario: &Scenario,
-        listener: &mut dyn Listener,
-    ) -> Result<(), Error> {
+        listener: &mut dyn RunObserver,
+    ) -> Result<(), BenchError> {
         let Err(reason) = self.placement.sides(scenario.pinning) else {
             let role = |side| self.role(benchmark, scenario, side);
-            return pair::run([role(Side::Server), role(Side::Client)], listener);
+            return pair::run([role(ProcessSide::Server), role(ProcessSide::Client)], listener);
         };
         for case in scenario.cases.iter().filter(|case| self.wants(case)) {
             listener.row(&Row {
@@ -106,8 +108,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn role(&self, benchmark: &Benchmark, scenario: &Scenario, side: Side) -> Role {
-        Role {
+    fn role(&self, benchmark: &Benchmark, scenario: &Scenario, side: ProcessSide) -> ChildRole {
+        ChildRole {
             bench: benchmark.name.into(),
             scenario: scenario.name.into(),
             side,

@@ -1,15 +1,14 @@
-//! `sizes`: calls that carry 8 bytes to 64 MiB, to the server or from it, beside the one copy that
-//! can't be saved, and beside the same over a Unix socket (LRPC's Table III and Figure 2, in
-//! spirit).
+//! `sizes`: calls that carry 8 bytes to 64 MiB, to the server or from it (LRPC's Table III and
+//! Figure 2, in spirit). They are compared with the one unavoidable copy, and with a Unix socket.
 
 use crate::calls::{self, Calls, Probe, ProbeClient};
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::process::Local;
-use crate::role::Role;
+use crate::measure::contest::{Contest, Subject};
+use crate::measure::in_process::InProcess;
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::ChildRole;
 use crate::socket::{self, OverSocket};
-use crate::{Error, Figures, Pinning};
+use crate::{BenchError, Figures, Pinning};
 use std::hint::black_box;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -21,10 +20,10 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
     scenarios: &[Scenario { name: "sizes", cases: &CASES, pinning: Pinning::Apart, client, server }],
 };
 
-/// Which way the bytes go.
+/// The direction of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// To the server, which says how many came.
+    /// To the server, which returns how many came.
     In,
     /// From the server.
     Out,
@@ -52,22 +51,22 @@ const CASES: [&str; 18] = [
     "out-64MiB",
 ];
 
-/// What a quick look looks at, unless one case is asked for.
+/// The sizes of a quick run, unless one case is asked for.
 const FEW: [usize; 4] = [8, 4 << 10, 256 << 10, 64 << 20];
 
-fn server(role: &Role) -> Result<(), Error> {
+fn server(role: &ChildRole) -> Result<(), BenchError> {
     for cpu in cpus(&role.placement) {
         socket::serve(&role.scratch, cpu)?;
     }
     calls::serve(role)
 }
 
-/// The client's CPU, and the other one.
+/// The client's CPU and the other one.
 fn cpus(placement: &crate::Placement) -> impl Iterator<Item = usize> {
     std::iter::once(placement.near).chain(placement.far)
 }
 
-fn client(client: &Client) -> Result<(), Error> {
+fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     let streams = cpus(client.placement()).map(|cpu| socket::connect(client.scratch(), cpu));
@@ -82,7 +81,7 @@ fn client(client: &Client) -> Result<(), Error> {
     for (part, (way, bytes, case)) in cases.into_iter().enumerate() {
         let contest = measure(client, &probe, &streams, way, bytes, (part, parts))?;
         let mut figures = Figures::of(&contest, 1, 0);
-        // The socket's better placement is the one to beat.
+        // The faster placement of the socket is the one to compare with.
         let socket = (2..contest.measured.len())
             .min_by(|&a, &b| f64::total_cmp(&median(&contest, a), &median(&contest, b)));
         if let Some(socket) = socket {
@@ -102,18 +101,18 @@ fn median(contest: &Contest, subject: usize) -> f64 {
 }
 
 fn measure(
-    client: &Client,
+    client: &ScenarioClient,
     probe: &ProbeClient,
     streams: &[UnixStream],
     way: Way,
     bytes: usize,
     (part, parts): (usize, usize),
-) -> Result<Contest, Error> {
+) -> Result<Contest, BenchError> {
     let from = vec![1u8; bytes];
     let mut to = vec![0u8; bytes];
-    // Small copies are timed in groups: the clock costs more than they do.
+    // Small copies are timed in groups, because reading the clock costs more than they do.
     let group = (16_384 / bytes as u64).max(1);
-    let mut copy = Local::new("memcpy", group, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
+    let mut copy = InProcess::new("memcpy", group, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
     let mut call = carrying(probe, way, bytes);
     let names = ["same CPU", "across CPUs"];
     let (there, back) = match way {
@@ -127,7 +126,7 @@ fn measure(
     client.contest(&mut subjects, part, parts)
 }
 
-/// Calls that carry `bytes` bytes `way`, and look whether they did.
+/// Calls that carry `bytes` bytes `way`, and check that they did.
 fn carrying(probe: &ProbeClient, way: Way, bytes: usize) -> Box<dyn Subject> {
     let probe = probe.clone();
     match way {

@@ -1,17 +1,17 @@
-//! The peer of `sizes` and `lrpc`: the same requests and replies over a Unix stream socket, as well
-//! as that can be done.
+//! The competitor in `sizes` and `lrpc`: the same requests and replies over a Unix stream socket,
+//! as fast as they can be.
 //!
-//! Both sides keep their buffers, and a small message is one system call on each side. The server
-//! has two kernel threads, one on the client's CPU and one on the other: which of the two is faster
-//! depends on the size, and both are measured.
+//! Both sides reuse their buffers, and a small message is one system call on each side. The server
+//! has two kernel threads, one on the client's CPU and one on the other. Which one is faster
+//! depends on the size, so both are measured.
 //!
 //! ```text
 //! request   bytes that follow : u64 | bytes wanted : u64 | bytes
 //! reply     as many bytes as were wanted
 //! ```
 
-use crate::Error;
-use crate::contest::Subject;
+use crate::BenchError;
+use crate::measure::contest::Subject;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use underpass_os::cpu;
 
 const HEAD: usize = 16;
 
-/// Where the server's thread on `cpu` listens.
+/// The socket path of the server's thread on `cpu`.
 fn path(scratch: &Path, cpu: usize) -> PathBuf {
     scratch.join(format!("socket-{cpu}"))
 }
@@ -28,15 +28,15 @@ fn path(scratch: &Path, cpu: usize) -> PathBuf {
 /// Starts a kernel thread on `cpu` that serves one client.
 ///
 /// # Errors
-/// If the socket can't be made.
-pub fn serve(scratch: &Path, cpu: usize) -> Result<(), Error> {
+/// If the socket cannot be made.
+pub fn serve(scratch: &Path, cpu: usize) -> Result<(), BenchError> {
     let path = path(scratch, cpu);
-    // Of the scenario before, if there was one.
+    // The previous scenario may have left one.
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(path)?;
     std::thread::Builder::new().name(format!("socket-{cpu}")).spawn(move || {
         let served = cpu::confine(&[cpu]).and_then(|()| answer(&mut listener.accept()?.0));
-        // The client sees the end of the connection, and reports that.
+        // The client sees the end of the connection and reports it.
         if let Err(error) = served {
             eprintln!("the socket's server on CPU {cpu}: {error}");
         }
@@ -77,21 +77,21 @@ pub struct OverSocket<'a> {
 /// Connects to the server's thread on `cpu`.
 ///
 /// # Errors
-/// If there is none.
-pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, Error> {
+/// If there is no such thread.
+pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, BenchError> {
     let path = path(scratch, cpu);
     Ok(UnixStream::connect(&path).map_err(|e| format!("{}: {e}", path.display()))?)
 }
 
 impl<'a> OverSocket<'a> {
-    /// `there` bytes that go to the server over `stream`, and `back` bytes that come back.
+    /// Sends `there` bytes to the server over `stream`, and receives `back` bytes.
     pub fn new(name: &'static str, stream: &'a UnixStream, there: usize, back: usize) -> Self {
         let mut request = [(there as u64).to_le_bytes(), (back as u64).to_le_bytes()].concat();
         request.resize(HEAD + there, 1);
         Self { name, stream, request, reply: vec![0; back] }
     }
 
-    fn once(&mut self) -> Result<(), Error> {
+    fn once(&mut self) -> Result<(), BenchError> {
         self.stream.write_all(&self.request)?;
         Ok(self.stream.read_exact(&mut self.reply)?)
     }
@@ -102,14 +102,14 @@ impl Subject for OverSocket<'_> {
         self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         (0..operations / 8 + 1).try_for_each(|_| self.once())?;
         let start = now_ns();
         (0..operations).try_for_each(|_| self.once())?;
         Ok(now_ns() - start)
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         self.once()?;
         for _ in 0..operations {
             let start = now_ns();

@@ -1,5 +1,5 @@
-//! A client's end of a channel, whose server lies: the region, the socket and the files are the
-//! input.
+//! A client's end of a channel whose server lies. The region, the socket and the files come from
+//! the input.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -11,20 +11,20 @@ use underpass_fuzz::{Peer, Step, call};
 use underpass_os::Socket;
 use underpass_rpc::fuzz::FuzzClient;
 
-/// What the client does.
+/// A step of the client.
 #[derive(Debug, Arbitrary)]
 enum Own {
-    /// Calls, as its stub does. What was not answered before is late.
+    /// Calls as its stub does. An earlier unanswered call is late.
     Call { procedure: u8, urgent: bool, len: u16 },
     /// Its activations poll.
     Poll,
-    /// Its clerk hears the socket.
+    /// Its clerk handles the socket.
     Hear,
-    /// Its activations sleep, and look again.
+    /// Its activations go to sleep, and check again.
     Sleep { others: bool },
-    /// One gives its processor to the server, or calls it.
+    /// An activation donates its processor to the server, or wakes it.
     Donate { gives_way: bool },
-    /// The line is put away, and taken up again.
+    /// The channel is made dormant, and active again.
     Retire,
 }
 

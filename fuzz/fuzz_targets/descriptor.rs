@@ -1,4 +1,5 @@
-//! The text of a stranger's descriptor, beside ours: what differs is told in a few printable lines.
+//! The text of a foreign descriptor, compared with ours. The differences are reported in a few
+//! printable lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! A whole domain whose peers lie: its clerk, file threads and workers, further channels, tickets,
-//! sweeps.
+//! and sweeps.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,21 +15,21 @@ use underpass_rpc::fuzz::{count_overflow_buffers, settle};
 
 /// The name under which the interface is exported.
 const NAME: &str = "target";
-/// Hostile clients, and hostile servers, that there are at once.
+/// The number of hostile clients, and of hostile servers, that exist at once.
 const MOST: usize = 4;
-/// After how many inputs it is looked whether all files were closed.
+/// The number of inputs after which the target checks that all files were closed.
 const LOOK: usize = 64;
-/// How long it may take until what has ended leaves nothing.
+/// How long it may take until nothing is left of what has ended.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What is done next. A peer's own steps are those of `server` and `client`.
+/// The next step. A peer's own steps are those of `server` and `client`.
 #[derive(Debug, Arbitrary)]
 enum Act {
     /// A client comes, and waits for its answer unless it has said nothing.
     Come(Greeting),
-    /// It does a step, with its end of one of its channels.
+    /// A client makes a step with its end of one of its channels.
     Client(u8, u8, Step<()>),
-    /// The same, for more of them.
+    /// Several clients make a step.
     ClientToo(u8, u8, Step<()>),
     /// It asks for another channel.
     Ask(u8),
@@ -39,27 +39,27 @@ enum Act {
     Hear(u8),
     /// Another client comes by its ticket.
     Redeem(u8, Greeting),
-    /// It ends.
+    /// A client ends.
     Go(u8),
-    /// A server is imported from, which welcomes its client so.
+    /// A server is imported from. It welcomes its client in this way.
     Import(Greeting),
-    /// It does a step, with its end of one of the channels.
+    /// A server makes a step with its end of one of the channels.
     Server(u8, u8, Step<()>),
-    /// The same, for more of them.
+    /// Several servers make a step.
     ServerToo(u8, u8, Step<()>),
-    /// It passes the region of a further channel of this number.
+    /// A server passes the region of a further channel with this number.
     Open(u8, u8),
-    /// Its client calls.
+    /// A server's client calls.
     Call { of: u8, procedure: u8, urgent: bool, len: u16 },
-    /// Its client's activations contend for a channel.
+    /// The activations of a server's client contend for a channel.
     Contend(u8),
-    /// Its client asks for a ticket.
+    /// A server's client asks for a ticket.
     Pass(u8),
-    /// It ends, and its client's binding with it.
+    /// A server ends, and its client's binding with it.
     End(u8),
-    /// Memory that nobody uses is given back.
+    /// Unused memory is given back.
     Sweep,
-    /// The clerk attends to what was said before.
+    /// The clerk handles what was said before.
     Settle,
 }
 
@@ -70,7 +70,7 @@ static SERVER: LazyLock<(Running, Directory)> = LazyLock::new(|| {
     (server.start().expect("an export"), Directory::at(path))
 });
 
-/// All that there is.
+/// All peers that exist.
 #[derive(Default)]
 struct Stage {
     visitors: Vec<Visitor>,
@@ -119,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// The same, of those who are there.
+    /// The same for existing clients.
     fn has_done(&mut self, act: Act) {
         let visitors = &mut self.visitors;
         match act {
@@ -135,7 +135,7 @@ impl Stage {
         }
     }
 
-    /// The same, of servers.
+    /// The same for servers.
     fn is_lied_to(&mut self, act: Act) {
         let (Act::Server(which, ..)
         | Act::ServerToo(which, ..)
@@ -163,14 +163,15 @@ impl Stage {
     }
 }
 
-/// What this process has open, but for what its monitor reads of kernel threads, which come and go.
+/// The open files of this process, except those by which its monitor reads the state of kernel
+/// threads, which come and go.
 fn open_files() -> Vec<String> {
     let files = fs::read_dir("/proc/self/fd").expect("procfs");
     let names = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
     names.map(|name| name.display().to_string()).filter(|name| !name.contains("/task/")).collect()
 }
 
-/// Waits until `done`. What waits in vain is a finding.
+/// Waits until `done`. A wait in vain is a finding.
 fn until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -181,7 +182,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// How many files are open when nobody is there.
+/// The number of open files while there is no peer.
 fn quiet() -> usize {
     static QUIET: LazyLock<usize> = LazyLock::new(|| {
         let _ = &*SERVER;

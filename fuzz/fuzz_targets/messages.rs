@@ -1,5 +1,5 @@
-//! What comes over sockets: hello and answer of the handshake, the messages of a channel's socket,
-//! a sandboxed domain's words.
+//! The messages that come over sockets: the hello and the answer of the handshake, the messages of
+//! a channel's socket, and those of a sandboxed domain.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Cells and bytes that cross a channel: whatever a peer writes is a message, or none, or damage;
-//! and of an honest peer every message comes, in order.
+//! Cells and bytes that cross a channel. Whatever a peer writes is read as a message, as nothing,
+//! or as damage. Every message of an honest peer arrives, in order.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -14,27 +14,27 @@ use underpass_fuzz::Fields;
 use underpass_os::PayloadFile;
 use underpass_wire::{Decode, Sink, Source, from_bytes};
 
-/// Lines of the ring, and half as many cells on the way at the most.
+/// The lines of the ring. At most half as many cells are in flight.
 const LINES: u32 = 8;
 
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// Posts a cell of so many bytes.
+    /// Posts a cell of that many bytes.
     Post { slot: u16, what: u16, len: u8, elsewhere: Option<u32> },
     /// Takes one.
     Take,
     /// Writes a word.
     Write { index: u8, value: u64 },
-    /// Writes something like a head.
+    /// Writes a word that resembles a head.
     Head { index: u8, sequence: u8, rest: u32 },
-    /// Damages attention and donation words, and does all there is to do with them.
+    /// Damages attention and donation words, and uses them in every way.
     Bells { attention: u32, donation: u32 },
 }
 
 #[derive(Debug, Arbitrary)]
 struct Input {
     steps: Vec<Step>,
-    /// What lies in an A-stack and in a file, of which the length is untrusted.
+    /// The contents of an A-stack and of a file. The claimed length is untrusted.
     bytes: Vec<u8>,
     announced: u64,
     portions: Vec<u16>,
@@ -60,7 +60,7 @@ fn ring(steps: &[Step]) {
                         Cell::inline(slot, what, &bytes[..usize::from(len) % (INLINE + 1)]).expect("it fits")
                     }
                 };
-                // As many as are, or more.
+                // As many as there are, or more.
                 sending.post(&cell, on_the_way.len() as u32 + u32::from(what >> 14));
                 on_the_way.push_back(cell);
             }
@@ -130,7 +130,7 @@ fn bells(attention: u32, donation: u32) {
     donation.withdraw();
 }
 
-/// Takes what `source` has in portions; it must be `bytes`.
+/// Takes the bytes of `source` in portions. They must be `bytes`.
 fn takes(mut source: impl Source, portions: &[u16], mut bytes: &[u8]) {
     for &portion in portions {
         let portion = usize::from(portion);
@@ -156,7 +156,7 @@ fn takes(mut source: impl Source, portions: &[u16], mut bytes: &[u8]) {
 fuzz_target!(|input: Input| {
     ring(&input.steps);
     let (bytes, announced) = (&input.bytes[..], input.announced);
-    // In an A-stack: what is behind the bytes is zeros, and there is no more than an A-stack has.
+    // In an A-stack. Behind the bytes are zeros, and there is no more than an A-stack has.
     let (region, _file) = Region::create(STACK).expect("a region");
     region.stack_sink(1).put(bytes);
     let in_stack = announced as usize % (2 * STACK);

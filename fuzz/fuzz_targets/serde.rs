@@ -1,5 +1,5 @@
-//! The format for what serde knows: whatever the bytes are, they decode to a value or an error, and
-//! a value survives the way there and back.
+//! The format of serde values. Any bytes decode to a value or an error, and a value survives
+//! encoding and decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use underpass_wire::{Serde, from_bytes, to_bytes};
 
-/// An enum of each kind of variant, told apart by name.
+/// An enum with each kind of variant, distinguished by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Named {
     Unit,
@@ -18,7 +18,7 @@ enum Named {
     Fields { a: Option<u32>, b: Vec<Named> },
 }
 
-/// One that is told apart by its content.
+/// An enum whose variants are distinguished by their content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged {
@@ -29,7 +29,7 @@ enum Untagged {
     Nothing,
 }
 
-/// One whose name is among its fields.
+/// An enum whose variant name is one of its fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value")]
 enum Adjacent {
@@ -37,7 +37,7 @@ enum Adjacent {
     B { c: (char, bool) },
 }
 
-/// A struct of whatever serde does with fields.
+/// A struct with everything that serde does with fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Odd {
     #[serde(default)]
@@ -49,7 +49,7 @@ struct Odd {
     rest: BTreeMap<String, Untagged>,
 }
 
-/// The bytes as a `T`; and what came of it again.
+/// Decodes the bytes as a `T`, encodes it, and decodes it again.
 fn decode<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     let Ok(value) = from_bytes::<Serde<T>>(bytes) else { return };
     let again = to_bytes(&value);
@@ -61,7 +61,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&number, bytes)) = bytes.split_first() else { return };
     match number % 8 {
         0 => {
-            // `Value` is compared, where it is one: it has no NaN and its maps are sorted.
+            // `Value` is compared where the type is one: it has no NaN, and its maps are sorted.
             if let Ok(Serde(value)) = from_bytes::<Serde<Value>>(bytes) {
                 let Serde(back) = from_bytes::<Serde<Value>>(&to_bytes(&Serde(&value))).expect("a value");
                 assert_eq!(back, value);

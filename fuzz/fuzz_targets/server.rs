@@ -1,5 +1,5 @@
-//! A server's end of a channel, whose client lies: the region, the socket and the files are the
-//! input.
+//! A server's end of a channel whose client lies. The region, the socket and the files come from
+//! the input.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,18 +15,18 @@ use underpass_rpc::fuzz::FuzzServer;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(|| Nothing.serve());
 
-/// What the server does.
+/// A step of the server.
 #[derive(Debug, Arbitrary)]
 enum Own {
-    /// Serves the calls that have come, up to so many.
+    /// Serves the calls that have come, up to a limit.
     Serve(u8),
-    /// Its clerk hears the socket.
+    /// Its clerk handles the socket.
     Hear,
-    /// Its activations sleep, and look again.
+    /// Its activations go to sleep, and check again.
     Sleep { others: bool },
-    /// A listener of a CPU waits for a processor, and takes it if it came.
+    /// A listener of a CPU waits for a processor, and takes it if one came.
     Listen { cpu: u8, stays: bool },
-    /// The line is put away, and taken up again.
+    /// The channel is made dormant, and active again.
     Retire,
 }
 
@@ -54,7 +54,7 @@ fn does(server: &FuzzServer, own: &Own) {
             line.look();
         }
         Own::Listen { cpu, stays } => {
-            // CPUs that have a word, and some that have none.
+            // CPUs that have a word, and CPUs that have none.
             let cpu = usize::from(cpu % 70);
             if cpu < 64 {
                 line.listen(cpu);

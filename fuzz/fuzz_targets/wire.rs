@@ -1,5 +1,4 @@
-//! Whatever the bytes are, they decode to a value or an error, and a value survives the way there
-//! and back.
+//! Any bytes decode to a value or an error, and a value survives encoding and decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use underpass_fuzz::{Fields, Shape, Tree};
 use underpass_wire::{Decode, Encode, from_bytes, to_bytes};
 
-/// The bytes as a `T`; and what came of it again.
+/// Decodes the bytes as a `T`, encodes it, and decodes it again.
 fn decode<T: Encode + Decode>(bytes: &[u8]) {
     let mut left = bytes;
     let Ok(value) = T::decode(&mut left) else { return };
@@ -18,11 +17,11 @@ fn decode<T: Encode + Decode>(bytes: &[u8]) {
     assert_eq!(again.len(), value.size());
     assert!(T::LEAST <= taken && T::FIXED.is_none_or(|fixed| fixed == taken && fixed == again.len()));
     let back = from_bytes::<T>(&again).unwrap_or_else(|e| panic!("what was encoded: {e}"));
-    // The order of a map's elements may be another.
+    // The order of a map's elements may differ.
     assert_eq!(to_bytes(&back).len(), again.len());
 }
 
-/// The decoder that `number` asks for.
+/// The decoder that `number` chooses.
 macro_rules! one_of {
     ($number:expr, $bytes:expr; $($type:ty),* $(,)?) => {{
         let decoders: &[fn(&[u8])] = &[$(decode::<$type>),*];

@@ -6,12 +6,12 @@ use underpass::CallError;
 use underpass_rpc::fuzz::FuzzClient;
 use underpass_wire::Serde;
 
-/// Calls a procedure of the interface, and waits for no moment.
+/// Calls a procedure of the interface, without waiting.
 ///
 /// # Errors
-/// As every call.
+/// The error of any call.
 pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Result<(), CallError> {
-    // One in eight lies out of band.
+    // One call in eight has its bytes out of band.
     let bytes = vec![7; usize::from(len) * usize::from(len % 8 == 7) * 2 + usize::from(len % 4096)];
     let fields = || Fields {
         plain: (1, [true; 3], -1),

@@ -1,4 +1,4 @@
-//! The interface that is called, with types of every kind, and what stands behind it.
+//! The interface that the targets call, with types of every kind, and its implementation.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the fuzz targets")]
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use underpass::{CallError, Wire};
 
-/// A type that holds others of itself.
+/// A type that contains itself.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct Tree(pub Vec<Tree>);
 
@@ -47,29 +47,29 @@ pub struct Fields {
     pub span: Duration,
 }
 
-/// What is called.
+/// The interface that the targets call.
 #[underpass::interface]
 pub trait Target {
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
     /// Adds.
     fn add(&self, a: u32, b: u64) -> Result<u64, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn fields(&self, fields: Fields, shapes: &[Shape]) -> Result<Fields, CallError>;
-    /// How deep a tree is.
+    /// Returns the depth of a tree.
     fn depth(&self, tree: Tree) -> Result<u32, CallError>;
-    /// So many bytes.
+    /// Returns that many bytes.
     fn fill(&self, len: u32) -> Result<Vec<u8>, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     #[underpass(serde)]
     fn foreign(&self, #[underpass(serde)] value: Value) -> Result<Value, CallError>;
-    /// Says no.
+    /// Refuses.
     fn refuse(&self, why: &str) -> Result<(), CallError>;
 }
 
-/// Stands behind [`Target`].
+/// The implementation of [`Target`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -98,7 +98,7 @@ impl Target for Nothing {
     }
 
     fn fill(&self, len: u32) -> Result<Vec<u8>, CallError> {
-        // Some lie out of band, none is large.
+        // Some are out of band, and none is large.
         Ok(vec![7; len as usize % 100_000])
     }
 

@@ -1,4 +1,4 @@
-//! A hostile server of a whole domain, and the honest client that has a binding of it.
+//! A hostile server of a whole domain, and an honest client that has a binding to it.
 
 use crate::interface::TargetClient;
 use crate::peer::{Peer, Step};
@@ -9,20 +9,20 @@ use underpass_channel::{Channel, Fence};
 use underpass_os::Socket;
 use underpass_rpc::fuzz::FuzzBinding;
 
-/// One binding, with all of its channels.
+/// One binding with all its channels.
 pub struct Liar {
     client: FuzzBinding,
     socket: Socket,
-    /// Its ends of the channels.
+    /// The server's ends of the channels.
     ends: Vec<Peer>,
 }
 
 impl Liar {
-    /// A server that says `greeting`, and a client that has imported from it all the same.
+    /// A server that says `greeting`, and a client that has imported from it nevertheless.
     pub fn imported(greeting: &Greeting) -> Option<Self> {
         let (socket, theirs) = Socket::pair().ok()?;
         let (channel, region) = Channel::create(Fence::Full, STACK).ok()?;
-        // Silence is a server that has ended.
+        // A silent server counts as one that has ended.
         let welcome = greeting.of_server()?;
         socket.send(&welcome, &[region.as_fd()]).ok()?;
         let client = FuzzBinding::import(theirs, TargetClient::descriptor()).ok()?;
@@ -37,13 +37,13 @@ impl Liar {
         self.ends.push(Peer::server(region, channel, socket).further(number));
     }
 
-    /// Its client.
+    /// The server's client.
     pub fn client(&self) -> &FuzzBinding {
         &self.client
     }
 
-    /// Passes the region of a further channel of this number, whether the client has asked for one
-    /// or not.
+    /// Passes the region of a further channel with this number, whether the client has asked for
+    /// one or not.
     pub fn open(&mut self, number: u8) {
         let Ok((channel, region)) = Channel::create(Fence::Full, STACK) else { return };
         let number = number % 16;
@@ -54,7 +54,7 @@ impl Liar {
         }
     }
 
-    /// Does a step with its end of one of the channels.
+    /// Makes a step with its end of one of the channels.
     pub fn does<Own>(&self, end: u8, step: Step<Own>) {
         self.ends[usize::from(end) % self.ends.len()].does(step);
     }

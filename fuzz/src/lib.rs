@@ -1,8 +1,7 @@
-//! What the fuzz targets share: an interface, values of its types made from its descriptor, and a
-//! peer that keeps to no rule.
+//! The parts that the fuzz targets share: an interface, values of its types made from its
+//! descriptor, and a peer that follows no rule.
 //!
-//! *Read first:* `peer.rs`, the steps of which the inputs of `server`, `client` and `domain`
-//! consist.
+//! *Read first:* `peer.rs`. The inputs of `server`, `client` and `domain` consist of its steps.
 
 mod calls;
 mod interface;

@@ -1,4 +1,4 @@
-//! A peer that keeps to no rule, step by step: an input of `server` and `client` is a list of its
+//! A peer that follows no rule, step by step. An input of `server` and `client` is a list of its
 //! steps and of those of the honest end.
 
 use crate::interface::TargetClient;
@@ -12,25 +12,25 @@ use underpass_channel::layout::{
 use underpass_channel::{OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory};
 use underpass_os::{PayloadFile, Socket};
 
-/// Slots that messages name most of the time: few, so that they meet.
+/// The slots that most messages name. There are few, so that the messages meet.
 const SLOTS_USED: u16 = 4;
 
-/// What is done next.
+/// The next step.
 #[derive(Debug)]
 pub enum Step<Own> {
     /// The honest end does something.
     Own(Own),
-    /// The peer posts a message in its place, sequence and all.
+    /// The peer posts a message at the right place and with the right sequence number.
     Post(Message),
-    /// It writes a word of the region: of a ring, mostly.
+    /// It writes a word of the region, mostly of a ring.
     Word(Place64),
     /// It writes an attention or a donation word.
     Bell(Bit32),
-    /// It writes into an A-stack, whoever's turn it is.
+    /// It writes into an A-stack, whether that is its own at the moment or not.
     Stack(Slot, u16, Vec<u8>),
-    /// It says something over the socket.
+    /// It sends a message over the socket.
     Say(Said, Vec<File>),
-    /// It takes what has come.
+    /// It takes the messages that have come.
     Take,
     /// It hangs up.
     HangUp,
@@ -38,7 +38,7 @@ pub enum Step<Own> {
 
 impl<'a, Own: Arbitrary<'a>> Arbitrary<'a> for Step<Own> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        // What ends a binding soon is rare, or nothing else would be tried.
+        // Steps that end a binding soon are rare, or nothing else would be tried.
         Ok(match u.int_in_range(0..=63u8)? {
             0..26 => Self::Own(u.arbitrary()?),
             26..46 => Self::Post(u.arbitrary()?),
@@ -77,10 +77,11 @@ impl<'a> Arbitrary<'a> for Place64 {
             0 => u.int_in_range(0..=STACKS / 8 - 1)?,
             1 => TAKEN / 8,
             2 => CANCEL_WORDS / 8 + usize::from(u.int_in_range(0..=SLOTS_USED - 1)?),
-            // The first lines of a ring, in the shortest lap: line l of the lap lies at 37 l.
+            // The first lines of a ring, in the smallest ring window: line l of the window lies at
+            // 37 l.
             _ => ring + u.int_in_range(0..=5usize)? * 37 % 128 * 8 + u.int_in_range(0..=7usize)?,
         };
-        // A head of some sequence, or anything.
+        // A head of a plausible sequence number, or any head.
         let head = 1 << 63 | u.int_in_range(0..=9u64)? | u64::from(Slot::arbitrary(u)?.0) << 16;
         let value = match u.int_in_range(0..=3)? {
             0 => u.arbitrary()?,
@@ -108,20 +109,20 @@ impl<'a> Arbitrary<'a> for Bit32 {
     }
 }
 
-/// A request or a reply, made from the descriptor: mostly a right one.
+/// A request or a reply, made from the descriptor. Most are right.
 #[derive(Debug)]
 pub struct Message {
     /// Its slot.
     slot: u16,
-    /// The procedure that is called, or answered.
+    /// The procedure that is called or answered.
     procedure: u16,
-    /// The outcome, of a reply.
+    /// The outcome of a reply.
     outcome: u16,
     arguments: Vec<u8>,
     result: Vec<u8>,
     place: u8,
     bounded: bool,
-    /// What it says of its length instead of the truth.
+    /// A claimed length instead of the true one.
     lie: Option<u64>,
     file: File,
 }
@@ -153,15 +154,15 @@ impl<'a> Arbitrary<'a> for Message {
 /// A file to pass.
 #[derive(Clone, Copy, Debug, Arbitrary)]
 pub enum File {
-    /// What there is to read.
+    /// A file that can be read.
     Bytes,
-    /// Memory, with nothing in it.
+    /// Memory without bytes.
     Empty,
-    /// No memory.
+    /// A file that is not memory.
     Null,
     /// The region itself.
     Region,
-    /// Memory of an overflow buffer's size, sealed, with nothing in it.
+    /// Empty, sealed memory of an overflow buffer's size.
     OverflowBuffer,
     /// An end of a pipe.
     Pipe,
@@ -169,7 +170,7 @@ pub enum File {
     Socket,
 }
 
-/// A message of the socket: 16 bytes, mostly.
+/// A message of the socket, mostly of 16 bytes.
 #[derive(Debug)]
 pub struct Said(Vec<u8>);
 
@@ -188,7 +189,7 @@ impl<'a> Arbitrary<'a> for Said {
     }
 }
 
-/// Who lies: the other end of a channel, in the hands of somebody who keeps to no rule.
+/// A liar: the other end of a channel, under the control of a peer that follows no rule.
 pub struct Peer {
     socket: Socket,
     /// The number of the channel among its binding's.
@@ -203,9 +204,9 @@ pub struct Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Whoever holds a socket keeps it open, its owner's peer too. That the owner has died is
-        // heard by its process then (decision 0044); this one lives in its peer's, which doesn't
-        // end.
+        // Any holder of a socket keeps it open, also its owner's peer. The owner's death is noticed
+        // by its process (decision 0044). The owner here lives in its peer's process, which does
+        // not end.
         if self.gave_itself.get() {
             self.socket.hang_up();
         }
@@ -213,14 +214,14 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// A client's end of what a server has given, with A-stacks of the default size.
+    /// A client's end of a channel that a server has passed, with A-stacks of the default size.
     pub fn client(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
         let region = Region::adopt(file.as_fd(), STACK).expect("a region");
         let gave_itself = std::cell::Cell::new(false);
         Self { region, socket, number: 0, channel, file, replies: false, gave_itself }
     }
 
-    /// The same end, of a further channel of this number.
+    /// A client's end of a further channel with this number.
     pub fn further(mut self, number: u8) -> Self {
         self.number = number;
         self
@@ -233,7 +234,7 @@ impl Peer {
         peer
     }
 
-    /// Does a step of its own.
+    /// Makes a step of its own.
     pub fn does<Own>(&self, step: Step<Own>) {
         // Relaxed, here and below: the honest end must cope with any order.
         match step {
@@ -256,11 +257,11 @@ impl Peer {
                 let files: Vec<_> =
                     files.iter().take(4).filter_map(|&file| self.file(file, &bytes)).collect();
                 let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-                // A socket that is full, or closed, takes no more.
+                // A socket that is full or closed accepts no more.
                 let _ = self.socket.send(&bytes, &files);
             }
             Step::Take => {
-                // It may have damaged its own ring.
+                // The liar may have damaged its own ring.
                 let _ = self.channel.receiving().take(&mut Payload::new());
             }
             Step::HangUp => self.socket.hang_up(),
@@ -309,8 +310,8 @@ impl Peer {
                 cell.length = length as u32;
             }
         }
-        // As one that knows all before it to be taken, so that it stays on the lines that `Place64`
-        // means.
+        // It claims that all its earlier messages have been received, so that it stays on the lines
+        // that `Place64` means.
         if !self.channel.post_and_look(&cell, 0) {
             return;
         }

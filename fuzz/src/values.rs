@@ -1,17 +1,17 @@
-//! Bytes that stand for values of an interface, made from its descriptor alone: mostly right ones,
-//! now and then nearly.
+//! Encoded values of an interface, made from its descriptor alone. Most are right, and a few are
+//! almost right.
 
 use arbitrary::{Result, Unstructured};
 use underpass_wire::{Definition, Descriptor, Fields, TypeName};
 
-/// Deeper values are cut off.
+/// Values that are deeper than this are cut off.
 const DEEPEST: u32 = 12;
 
 /// Makes values of the types that a descriptor names.
 pub struct Values<'d>(pub &'d Descriptor);
 
 impl Values<'_> {
-    /// The bytes of all arguments of the procedure at `index`, if there is one.
+    /// The encoded arguments of the procedure at `index`, if there is one.
     pub fn arguments(&self, index: u16, u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let Some(procedure) = self.0.procedures.get(usize::from(index)) else { return self.raw(u) };
@@ -21,7 +21,7 @@ impl Values<'_> {
         Ok(bytes)
     }
 
-    /// The bytes of a result of the procedure at `index`, if there is one.
+    /// The encoded result of the procedure at `index`, if there is one.
     pub fn result(&self, index: u16, u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let Some(procedure) = self.0.procedures.get(usize::from(index)) else { return self.raw(u) };
@@ -86,7 +86,7 @@ impl Values<'_> {
                     parts.iter().try_for_each(|part| self.value(part, u, inside, to))?;
                 }
             }
-            // Values that describe themselves are `serde`'s target.
+            // The target `serde` covers values that describe themselves.
             ("Serde", _) => {
                 to.push(1);
                 to.extend(self.raw(u)?);
@@ -118,7 +118,7 @@ impl Values<'_> {
     }
 }
 
-/// How many elements follow.
+/// The number of elements that follow.
 fn length(len: usize, to: &mut Vec<u8>) {
     match u8::try_from(len) {
         Ok(short) if short < 255 => to.push(short),
@@ -129,7 +129,7 @@ fn length(len: usize, to: &mut Vec<u8>) {
     }
 }
 
-/// The parts of a list of types, at the commas that are not inside one.
+/// The parts of a list of types, split at the commas that are not inside a part.
 fn split(list: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut inside) = (Vec::new(), 0, 0i32);
     for (at, c) in list.char_indices() {

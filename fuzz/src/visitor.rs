@@ -1,4 +1,4 @@
-//! A hostile client of a whole domain: it comes in by a name or a ticket, and asks for more.
+//! A hostile client of a whole domain. It comes in by a name or a ticket, and asks for more.
 
 use crate::interface::TargetClient;
 use crate::peer::{Peer, Step};
@@ -9,13 +9,14 @@ use underpass_channel::{Channel, Fence};
 use underpass_os::{Directory, Socket, clock};
 use underpass_wire::to_bytes;
 
-/// How both messages of the handshake begin: a magic number, the version and the size of a region.
+/// The beginning of both messages of the handshake: a magic number, the version and the size of a
+/// region.
 const HEAD: (u32, u32, u64) = (0x5552_5043, VERSION, REGION as u64);
 /// How a domain runs: without barriers, on any CPU, on processors of its own.
 const CAPABILITIES: (bool, Option<u32>, bool) = (false, None, false);
 /// The kind of a server's answer that brings a region.
 const WELCOME: u8 = 0;
-/// What a client says over its socket if it wants another channel, or a ticket.
+/// The messages by which a client asks for another channel or for a ticket.
 const ASK: u8 = 3;
 const SHARE: u8 = 7;
 /// The answers that bring a file.
@@ -24,16 +25,16 @@ const TICKET: u8 = 8;
 /// The longest answer to a hello.
 const LONGEST: usize = 64 << 10;
 
-/// What is said first, by either side.
+/// The first message of either side.
 #[derive(Debug)]
 pub enum Greeting {
-    /// What an honest domain says.
+    /// The message of an honest domain.
     Honest,
-    /// Anything.
+    /// Any message.
     Other(Vec<u8>),
-    /// The same, of which some bytes were changed.
+    /// The message of an honest domain with a few bytes changed.
     Damaged(Vec<(u8, u8)>),
-    /// Nothing.
+    /// No message.
     Silence,
 }
 
@@ -50,13 +51,13 @@ impl<'a> Arbitrary<'a> for Greeting {
 }
 
 impl Greeting {
-    /// As a client says it.
+    /// The message of a client.
     pub fn of_client(&self) -> Option<Vec<u8>> {
         let clock = (clock::ahead_ns(), clock::now_ns());
         self.bytes(to_bytes(&(HEAD, TargetClient::descriptor().hash, CAPABILITIES, clock)))
     }
 
-    /// As a server says it.
+    /// The message of a server.
     pub fn of_server(&self) -> Option<Vec<u8>> {
         self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, None::<u128>)))
     }
@@ -79,11 +80,11 @@ impl Greeting {
     }
 }
 
-/// One binding, with all of its channels.
+/// One binding with all its channels.
 pub struct Visitor {
-    /// Where the server's messages come.
+    /// The socket on which the server's messages come.
     reading: Socket,
-    /// Where this one's go: `reading`, unless it came by a ticket.
+    /// The socket over which this client sends: `reading`, unless it came by a ticket.
     sending: Socket,
     /// The ends of the channels that it has got.
     ends: Vec<Peer>,
@@ -91,7 +92,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// One that connects to `name`, and what it says.
+    /// A client that connects to `name`, and its first message.
     pub fn come(directory: &Directory, name: &str, hello: &Greeting) -> Option<Self> {
         let socket = Socket::connect(directory, name).ok()?;
         if let Some(bytes) = hello.of_client() {
@@ -101,7 +102,7 @@ impl Visitor {
         Some(Self { reading: socket, sending: copy, ends: Vec::new(), tickets: Vec::new() })
     }
 
-    /// One that comes by the last ticket of this one.
+    /// A client that comes by this one's last ticket.
     pub fn redeem(&mut self, hello: &Greeting) -> Option<Self> {
         let ticket = Socket::adopt(self.tickets.pop()?).ok()?;
         let (reading, theirs) = Socket::pair().ok()?;
@@ -110,14 +111,14 @@ impl Visitor {
         Some(Self { reading, sending: copy, ends: Vec::new(), tickets: Vec::new() })
     }
 
-    /// Waits until the server has answered, or hung up, and takes what has come.
+    /// Waits until the server has answered or hung up, and takes what has come.
     pub fn is_answered(&mut self) {
-        // The fuzzer ends what waits in vain.
+        // There is no limit, because the fuzzer ends a run that waits in vain.
         drop(self.reading.wait(u64::MAX / 2));
         self.hear();
     }
 
-    /// Whether the server has welcomed this one.
+    /// Whether the server has welcomed this client.
     pub fn is_welcome(&self) -> bool {
         !self.ends.is_empty()
     }
@@ -165,11 +166,11 @@ impl Visitor {
     fn say(&self, kind: u8) {
         let mut bytes = [0; 16];
         bytes[0] = kind;
-        // A socket that is full, or closed, takes no more.
+        // A socket that is full or closed accepts no more.
         let _ = self.sending.send(&bytes, &[]);
     }
 
-    /// Does a step with the end of one of its channels.
+    /// Makes a step with the end of one of its channels.
     pub fn does<Own>(&self, end: u8, step: Step<Own>) {
         if !self.ends.is_empty() {
             self.ends[usize::from(end) % self.ends.len()].does(step);

@@ -1,5 +1,5 @@
-//! Null calls a second of so many async tasks, beside as many user-level threads, in turns in one
-//! run.
+//! Null calls per second by a number of async tasks, compared with as many user-level threads in
+//! alternating turns of one run.
 //!
 //! `cargo build --release -p underpass-tests && cargo run --release -p underpass-tests --example
 //! async_rate [MS]`
@@ -14,7 +14,7 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess};
 
 const ROUNDS: usize = 7;
 
-/// Counts calls until it is over.
+/// Counts calls until the round is over.
 #[derive(Clone, Default)]
 struct Meter {
     calls: Arc<AtomicU64>,
@@ -27,8 +27,8 @@ impl Meter {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Calls a second of `work`, which goes on until this says that it is over, in a round of so
-    /// long.
+    /// The calls per second of `work`. It runs until this says that the round is over, after
+    /// `round`.
     fn read(&self, round: Duration, work: impl FnOnce(Self)) -> f64 {
         let (own, begun) = (self.clone(), Instant::now());
         let clock = std::thread::spawn(move || {
@@ -37,7 +37,7 @@ impl Meter {
         });
         work(self.clone());
         let calls = self.calls.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
-        // A sleep and a store.
+        // The clock thread only sleeps and stores.
         clock.join().expect("it doesn't panic");
         calls
     }
@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let binary = own.ancestors().nth(2).ok_or("a target directory")?.join("underpass-test-server");
     let directory = std::env::temp_dir().join(format!("underpass-async-rate-{}", std::process::id()));
     if std::env::var_os("UNDERPASS_DIR").is_none() {
-        // The names need a directory of their own, which the server has from its environment.
+        // The names need a directory of their own. The server takes it from its environment.
         let mut again = std::process::Command::new(own);
         again.args(std::env::args().skip(1)).env("UNDERPASS_DIR", &directory);
         let ended = again.status()?;

@@ -1,4 +1,4 @@
-//! Two honest clients that call on, whatever happens beside them.
+//! Two honest clients that keep calling whatever happens beside them.
 
 use crate::probe::{Probe, ProbeClient};
 use crate::server::ServerProcess;
@@ -8,35 +8,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use underpass::CallError;
 
-/// What the data of each of them consists of, and nothing else: who finds some has found theirs.
+/// The data of each client consists of this byte alone. Whoever finds such bytes has found a
+/// client's data.
 pub const MARKS: [u8; 2] = [0xa7, 0x9d];
 
-/// Two clients of one server in this process. Each checks every answer, and notes how long its
+/// Two clients of one server in this process. Each checks every answer and measures how long its
 /// calls take.
 #[derive(Debug)]
 pub struct Callers([ProbeClient; 2]);
 
 impl Callers {
-    /// Imports what is exported as `name`, twice.
+    /// Imports `name` twice.
     ///
     /// # Panics
-    /// If that can't be imported.
+    /// If `name` cannot be imported.
     pub fn import(name: &str) -> Self {
         let import = |_| ProbeClient::import_within(name, ServerProcess::soon()).expect("a server");
         Self([(); 2].map(import))
     }
 
-    /// The process that answers, if both say the same.
+    /// The process that answers, if both clients get the same answer.
     ///
     /// # Errors
-    /// Those of a call.
+    /// The errors of a call.
     pub fn server(&self) -> Result<Option<u32>, CallError> {
         let [one, other] = [self.0[0].pid()?, self.0[1].pid()?];
         Ok((one == other).then_some(one))
     }
 
-    /// Has both call at once while `meanwhile` runs; gives what their calls of 40 bytes took, in
-    /// ns.
+    /// Both clients call at once while `meanwhile` runs. Returns how long their calls of 40 bytes
+    /// took, in ns.
     ///
     /// # Panics
     /// If an answer is wrong.
@@ -55,7 +56,7 @@ impl Callers {
     }
 }
 
-/// Calls in every size until it is `over`.
+/// Calls with every size until it is `over`.
 fn call(client: &ProbeClient, mark: u8, over: &AtomicBool) -> Vec<u64> {
     let (mut times, mut rounds) = (Vec::new(), 0);
     while !over.load(Ordering::Relaxed) {
@@ -72,7 +73,7 @@ fn call(client: &ProbeClient, mark: u8, over: &AtomicBool) -> Vec<u64> {
     times
 }
 
-/// The same in a process of their own, so that they share nothing with the caller but the server.
+/// As [`Callers`], in a process of their own, so that they share only the server with the caller.
 #[derive(Debug)]
 pub struct CallersProcess {
     child: Child,
@@ -81,11 +82,11 @@ pub struct CallersProcess {
 }
 
 impl CallersProcess {
-    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to import `name`, and waits
-    /// until it has.
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`), which imports `name`, and
+    /// waits until it has.
     ///
     /// # Panics
-    /// If it doesn't.
+    /// If the process does not start or does not import.
     pub fn start(binary: &str, name: &str) -> Self {
         let mut command = Command::new(binary);
         command.args([name, "callers"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -115,10 +116,10 @@ impl CallersProcess {
         self.hear().split_whitespace().map(|ns| ns.parse().expect("a number")).collect()
     }
 
-    /// Waits until they have left; whether all is well with them.
+    /// Waits until the clients have left. Returns whether all their calls were right.
     ///
     /// # Panics
-    /// If they can't be waited for.
+    /// If the process cannot be waited for.
     pub fn leave(mut self) -> bool {
         self.orders = None;
         self.child.wait().expect("a child can be waited for").success()
@@ -127,19 +128,20 @@ impl CallersProcess {
 
 impl Drop for CallersProcess {
     fn drop(&mut self) {
-        // Dead already is as good.
+        // If it has ended already, that is fine too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Does what a [`CallersProcess`] orders: a line has both call, the next has them stop and tell.
+/// Does what a [`CallersProcess`] orders. At one line both clients call, and at the next line they
+/// stop and report.
 ///
 /// # Errors
-/// If it can't be heard.
+/// If the orders cannot be read.
 ///
 /// # Panics
-/// As [`Callers`].
+/// As for [`Callers`].
 pub fn call_by_order(name: &str) -> std::io::Result<()> {
     let callers = Callers::import(name);
     let mut orders = stdin().lines();

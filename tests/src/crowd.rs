@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use underpass::thread;
 use underpass_os::cpu;
 
-/// A place where both meet.
+/// A place where both threads meet.
 #[derive(Debug, Default)]
 pub struct Meeting {
     come: AtomicU32,
 }
 
 impl Meeting {
-    /// Waits until both have come as often as the caller.
+    /// Waits until both threads have come as often as the caller.
     ///
     /// # Panics
-    /// If the other doesn't come.
+    /// If the other thread does not come.
     pub fn meet(&self) {
         let all = (self.come.fetch_add(1, Ordering::SeqCst) / 2 + 1) * 2;
         until("the other thread", || {
@@ -27,12 +27,12 @@ impl Meeting {
     }
 }
 
-/// Has two activations of this domain, each pinned to a CPU of its own, call over `client` at once
-/// until each has a channel of its own; then both do `then`. Gives what they return; nothing where
-/// there is but one CPU, where nobody contends.
+/// Two activations of this domain, each pinned to a CPU of its own, call over `client` at once
+/// until each has a channel of its own. Then both run `then`. Returns their results. `None` if
+/// there is only one CPU, where nothing contends.
 ///
 /// # Panics
-/// If they don't get them.
+/// If they do not get their channels.
 pub fn crowd<R: Send + 'static>(
     client: &ProbeClient,
     then: impl Fn(&ProbeClient, &Meeting, usize) -> R + Send + Sync + 'static,

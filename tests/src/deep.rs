@@ -1,47 +1,47 @@
-//! An interface whose calls go deep, by recursion and by their values.
+//! An interface whose calls go deep, by recursion and by nested values.
 #![allow(clippy::missing_errors_doc, reason = "what the tests call")]
 
 use std::hint::black_box;
 use std::sync::Mutex;
 use underpass::{CallError, Running, Server, Wire};
 
-/// One box inside the other, each as large as a message that one would not think of as large.
+/// Boxes inside boxes. Each is as large as a message that few would consider large.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct Nest {
-    /// Something to carry.
+    /// Data.
     pub load: [u64; 325],
-    /// The next.
+    /// The next box.
     pub inner: Option<Box<Nest>>,
 }
 
 impl Nest {
-    /// So many, one inside the other.
+    /// `levels` boxes, one inside the other.
     pub fn of(levels: u32) -> Self {
         let outer =
             |inner: Self, level: u32| Self { load: [level.into(); 325], inner: Some(Box::new(inner)) };
         (1..levels).fold(Self { load: [0; 325], inner: None }, outer)
     }
 
-    /// How many there are.
+    /// The number of boxes.
     pub fn levels(&self) -> u32 {
         1 + self.inner.as_ref().map_or(0, |inner| inner.levels())
     }
 }
 
-/// What the clients call.
+/// The interface that the clients call.
 #[underpass::interface]
 pub trait Deep {
-    /// Calls itself until it has used so many KiB of its stack, and says how many they were.
+    /// Recurses until it has used `kib` KiB of its stack. Returns how many KiB it used.
     fn dive(&self, kib: u64) -> Result<u64, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn echo(&self, nest: Nest) -> Result<Nest, CallError>;
-    /// So many, one inside the other.
+    /// Returns `levels` boxes, one inside the other.
     fn nest(&self, levels: u32) -> Result<Nest, CallError>;
-    /// Exports the same under another name, with stacks of so many bytes.
+    /// Exports the same interface under another name, with stacks of `bytes` bytes.
     fn export(&self, name: &str, bytes: u64) -> Result<(), CallError>;
 }
 
-/// Stands behind [`Deep`].
+/// The implementation of [`Deep`].
 #[derive(Debug, Default)]
 pub struct Diver(Mutex<Vec<Running>>);
 
@@ -71,6 +71,6 @@ impl Deep for Diver {
 fn deeper(top: usize, bytes: u64) -> u64 {
     let frame = black_box([1u8; 256]);
     let used = (top - frame.as_ptr().addr()) as u64;
-    // What comes after the call keeps it from being a loop.
+    // The addition after the call prevents a tail call.
     if used >= bytes { used } else { deeper(top, bytes) + u64::from(frame[7]) - 1 }
 }

@@ -1,5 +1,4 @@
-//! A server that says who calls it, and clients in processes of their own, of any user, that do as
-//! they are told.
+//! A server that reports its caller's identity, and client processes of any user that take orders.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::told::told;
@@ -19,12 +18,12 @@ use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 use underpass::{CallError, Limits, Peer, Running, Server, Wire, processors, thread};
 
-/// A user who is not root, and has no name on most systems.
+/// A user that is not root, and has no name on most systems.
 pub const SOMEBODY: u32 = 61_000;
-/// Another.
+/// Another such user.
 pub const ANOTHER: u32 = 61_001;
 
-/// Who has called.
+/// The identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Who {
     /// Process.
@@ -33,9 +32,9 @@ pub struct Who {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Others.
+    /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// Whether a descriptor of its process can be had.
+    /// Whether a descriptor of its process (`pidfd`) is available.
     pub pidfd: bool,
 }
 
@@ -46,25 +45,25 @@ impl Who {
     }
 }
 
-/// What the clients call.
+/// The interface that the clients call.
 #[underpass::interface]
 pub trait Desk {
-    /// Who has called: before and after a pause, and in a thread that the procedure starts.
+    /// The caller: before and after a pause, and in a thread that the procedure starts.
     fn who(&self) -> Result<[Option<Who>; 3], CallError>;
     /// Adds.
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
     /// Waits until the desk is opened.
     fn wait(&self) -> Result<(), CallError>;
-    /// Blocks in the kernel for so many ms, and tells nobody.
+    /// Blocks in the kernel for `ms` ms without announcing it.
     fn doze(&self, ms: u64) -> Result<(), CallError>;
     /// How many calls of `wait` and `doze` have begun.
     fn begun(&self) -> Result<u32, CallError>;
-    /// How many activations there are, how many of them are blocked, and how many listeners run on
-    /// donated processors.
+    /// The number of activations, of blocked activations, and of listeners that run on donated
+    /// processors.
     fn workers(&self) -> Result<(u32, u32, u32), CallError>;
 }
 
-/// Stands behind [`Desk`].
+/// The implementation of [`Desk`].
 #[derive(Clone, Debug, Default)]
 pub struct Clerk {
     /// Whether `wait` returns.
@@ -111,17 +110,16 @@ impl Desk for Clerk {
     }
 }
 
-/// A directory of names that every user can look into, with a program in it that every user can
-/// run.
+/// A directory of names that every user can read. A program in it can be run by every user.
 #[derive(Debug)]
 pub struct PublicRoom;
 
 impl PublicRoom {
-    /// The directory; made anew for this process, and removed by the next one that makes its own,
-    /// since nothing runs at a test program's end.
+    /// The directory. It is made anew for this process. The next process that makes one removes it,
+    /// because no code runs at a test program's end.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If it cannot be made.
     pub fn directory(binary: &str) -> &'static Path {
         static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
         DIRECTORY.get_or_init(|| {
@@ -130,7 +128,7 @@ impl PublicRoom {
             for old in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
                 let name = old.file_name();
                 if name.to_str().and_then(|name| name.strip_prefix(NAME)).is_some_and(gone) {
-                    // Another process may be doing the same.
+                    // Another process may be removing the same directory.
                     let _ = fs::remove_dir_all(old.path());
                 }
             }
@@ -145,7 +143,7 @@ impl PublicRoom {
     }
 }
 
-/// A client in a process of its own; killed when dropped.
+/// A client in a process of its own. It is killed when dropped.
 #[derive(Debug)]
 pub struct Puppet {
     child: Child,
@@ -154,28 +152,28 @@ pub struct Puppet {
 }
 
 impl Puppet {
-    /// Starts one of this test's own user.
+    /// Starts a client of this test's own user.
     ///
     /// # Panics
-    /// If it doesn't start.
+    /// If it does not start.
     pub fn start(binary: &str) -> Self {
         Self::run(Self::command(binary))
     }
 
-    /// Starts one whose domain has so many processors.
+    /// Starts a client whose domain has `processors` processors.
     ///
     /// # Panics
-    /// If it doesn't start.
+    /// If it does not start.
     pub fn with_processors(binary: &str, processors: u32) -> Self {
         let mut command = Self::command(binary);
         command.env("UNDERPASS_PROCESSORS", processors.to_string());
         Self::run(command)
     }
 
-    /// Starts one of user and group `uid`. Only root can.
+    /// Starts a client of user and group `uid`. Only root can do that.
     ///
     /// # Panics
-    /// If it doesn't start.
+    /// If it does not start.
     pub fn of_user(binary: &str, uid: u32) -> Self {
         let mut command = Self::command(binary);
         command.uid(uid).gid(uid);
@@ -196,32 +194,32 @@ impl Puppet {
         Self { child, say, hear: BufReader::new(hear) }
     }
 
-    /// Its process.
+    /// The client's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Has it do something; gives what it says then.
+    /// Sends an order, and returns the answer.
     ///
     /// # Panics
-    /// If it has ended.
+    /// If the client has ended.
     pub fn ask(&mut self, what: &str) -> String {
         self.begin(what);
         self.hear()
     }
 
-    /// Has it begin to do something.
+    /// Sends an order.
     ///
     /// # Panics
-    /// If it has ended.
+    /// If the client has ended.
     pub fn begin(&mut self, what: &str) {
         writeln!(self.say, "{what}").expect("a puppet hears");
     }
 
-    /// What it says when it has done that.
+    /// The answer to an order, once it is done.
     ///
     /// # Panics
-    /// If it has ended.
+    /// If the client has ended.
     pub fn hear(&mut self) -> String {
         let mut said = String::new();
         self.hear.read_line(&mut said).expect("a puppet answers");
@@ -232,13 +230,13 @@ impl Puppet {
 
 impl Drop for Puppet {
     fn drop(&mut self) {
-        // Dead already is as good.
+        // If it has ended already, that is fine too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a puppet has.
+/// The state of a puppet.
 #[derive(Default)]
 struct Own {
     bindings: Vec<DeskClient>,
@@ -267,7 +265,7 @@ fn complete<T>(future: impl Future<Output = T>) -> T {
 /// Listens at a name that is in no directory.
 ///
 /// # Errors
-/// Somebody else does.
+/// If the name is taken.
 pub fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
@@ -278,13 +276,13 @@ fn connect(name: &str) -> io::Result<UnixStream> {
 
 impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
-        // All or none.
+        // Imports all bindings, or none.
         let all: Result<Vec<_>, _> = (0..times).map(|_| DeskClient::import(name)).collect();
         self.bindings.extend(all?);
         Ok(())
     }
 
-    /// Exports a desk, in whose calls so many activations may be blocked for a user.
+    /// Exports a desk. `blocked` activations may be blocked in a user's calls.
     fn serve(&mut self, name: &str, blocked: usize) -> Result<(), underpass::Error> {
         let limits = Limits { blocked, ..Limits::default() };
         let server = Server::new().mode(0o666).limits(limits).limits_of(0, limits);
@@ -297,12 +295,12 @@ impl Own {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
             "import" => told(self.import(words[1], number(2))),
-            // By a user-level thread, and by a task.
+            // From a user-level thread, and from a task.
             "thread" => {
                 let binding = self.bindings[number(1)].clone();
                 told(thread::spawn(move || binding.add(1, 2)).join().unwrap())
             }
-            // By a user-level thread beside another that never lets the activation sleep.
+            // From a user-level thread, beside another that never lets the activation sleep.
             "beside" => {
                 let (ends, binding) = (Arc::new(AtomicU32::new(0)), self.bindings[number(1)].clone());
                 let seen = ends.clone();
@@ -324,7 +322,7 @@ impl Own {
             "workers" => told(self.bindings[number(1)].workers()),
             "add" => told(self.bindings[number(1)].add(1, 2)),
             "who" => told(self.bindings[number(1)].who()),
-            // So many calls at once.
+            // Makes that many calls at once.
             "wait" => {
                 for _ in 0..number(2) {
                     let binding = self.bindings[number(1)].clone();
@@ -332,7 +330,7 @@ impl Own {
                 }
                 "begun".to_owned()
             }
-            // So many calls at once, which block for so many ms.
+            // Makes that many calls at once. Each blocks for that many ms.
             "doze" => {
                 let ms = number(3) as u64;
                 for _ in 0..number(2) {
@@ -341,7 +339,7 @@ impl Own {
                 }
                 "begun".to_owned()
             }
-            // One call over each binding.
+            // Makes one call over each binding.
             "each" => {
                 for binding in &self.bindings {
                     let binding = binding.clone();
@@ -353,7 +351,7 @@ impl Own {
                 let ended = self.waiting.drain(..).map(|call| told(call.join().unwrap()));
                 ended.collect::<Vec<_>>().join(" ")
             }
-            // Takes a binding that somebody passes on, at this address.
+            // Takes a binding that another domain passes on, at this address.
             "take" => {
                 let passed = listen(words[1]).and_then(|listener| listener.accept());
                 match passed {
@@ -364,7 +362,7 @@ impl Own {
                     Err(e) => format!("{e:?}"),
                 }
             }
-            // Passes one on to who listens there.
+            // Passes a binding on to the listener at this address.
             "give" => {
                 let to = until("who takes it", || connect(words[2]).ok());
                 told(self.bindings[number(1)].share_with(&to))
@@ -378,7 +376,7 @@ impl Own {
     }
 }
 
-/// What a puppet's process does.
+/// The main loop of a puppet's process.
 pub fn obey() {
     let mut own = Own::default();
     for line in stdin().lines().map_while(Result::ok) {

@@ -1,19 +1,20 @@
-//! How often a domain enters the kernel: as its own counters say, and as strace sees it.
+//! How often a domain enters the kernel, by its own counters and by strace.
 
-/// Entries, by what they are for.
+/// Kernel entries by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire)]
 pub struct Entries {
-    /// All.
+    /// All entries.
     pub all: u64,
     /// Sleeps.
     pub sleeps: u64,
-    /// Wake-ups of peers and of own kernel threads; a processor is given and returned by one.
+    /// Wake-ups of peers and of the domain's own kernel threads. Giving a processor and returning
+    /// it is one wake-up each.
     pub wakes: u64,
 }
 
 impl Entries {
-    /// What this domain has counted so far. Before it reads it leaves a mark for who watches: a
-    /// system call that is made for nothing else.
+    /// What this domain has counted so far. Before it reads the counters it makes a marker system
+    /// call, which strace sees.
     pub fn marked() -> Self {
         let _ = std::os::unix::process::parent_id();
         let counted = underpass::counters();
@@ -21,7 +22,7 @@ impl Entries {
         Self { all: counted.kernel_entries, sleeps: counted.sleeps, wakes }
     }
 
-    /// Those since `earlier`.
+    /// The entries since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -32,32 +33,32 @@ impl Entries {
     }
 }
 
-/// What strace has seen of a domain between its two marks.
+/// What strace has seen of a domain between its two markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The domain's entries, those of kernel threads included that have nothing to do with calls,
-    /// but for who waits until the domain's names are taken over: it looks whenever anybody changes
-    /// something in their directory.
+    /// The domain's entries, including those of kernel threads that have nothing to do with calls.
+    /// The thread that waits for a takeover of the domain's names is left out: it enters the kernel
+    /// at each change in their directory.
     pub entries: Entries,
     /// Wake-ups of the peer.
     pub notifications: u64,
 }
 
 impl Seen {
-    /// What [`Seen::of`] can read.
+    /// The options that make strace write what [`Seen::of`] can read.
     pub const STRACE: [&str; 3] = ["-f", "-Y", "-o"];
 
-    /// What nobody calls but who waits for that.
+    /// System calls that only that thread makes.
     const OF_NAMES: [&str; 3] = ["ppoll", "read", "statx"];
 
-    /// From the lines that `strace` has written.
+    /// Reads the lines that `strace` has written.
     ///
     /// # Panics
-    /// If there aren't two marks.
+    /// If there are not two markers.
     pub fn of(report: &str) -> Self {
         let (mut seen, mut marks) = (Self::default(), 0);
-        // Each begins with the kernel thread's number and <name>. The end of a call that others
-        // came between has a line of its own.
+        // Each line begins with the kernel thread's number and <name>. If other calls came between,
+        // the end of a call has a line of its own.
         let calls = report.lines().filter_map(|line| Some(line.split_once("> ")?.1));
         for call in calls.filter(|call| call.starts_with(|first: char| first.is_ascii_lowercase())) {
             let (name, arguments) = call.split_once('(').unwrap_or((call, ""));

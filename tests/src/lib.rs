@@ -1,4 +1,4 @@
-//! What the tests of whole processes share: an interface, a server to run behind it, and a
+//! The parts that the tests of whole processes share: interfaces, a server for them, and a
 //! watchdog.
 #![forbid(unsafe_code)]
 

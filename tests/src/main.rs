@@ -1,50 +1,57 @@
-//! A server for the tests to call, stop and kill.
+//! A server process that tests call, stop and kill.
 //!
-//! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
-//! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it
-//! says that its state is N; `underpass-test-server NAME shared` exports a `probe` that may be
-//! passed on; `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an
-//! interface as NAME in `$UNDERPASS_DIR`; `underpass-test-server NAME import` imports NAME and
-//! calls it once; `underpass-test-server NAME execute` imports NAME, calls it once and becomes a
-//! `cat`; `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and
-//! says what imports, exports and calls give then, and afterwards; `underpass-test-server NAME
-//! overfill` imports NAME, and says what a large argument gives, and then a small one and a large
-//! result; `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it
-//! is killed; `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
-//! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that
-//! its `main` ends; `underpass-test-server NAME persist` imports NAME and makes one call that
-//! lasts, with a deadline; `underpass-test-server NAME stay` imports NAME and calls what holds it;
-//! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if
-//! it is this process each time; `underpass-test-server NAME linger` imports NAME and calls it
-//! again and again; `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from
-//! a user-level or a plain kernel thread until both sides have settled and then N times with pauses
-//! of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps,
-//! wake-ups) and ends the server; `underpass-test-server NAME block N` imports NAME, calls it from
-//! N user-level threads that wait there for one more, and says so when all do.
+//! The first argument is a NAME, which the server exports or imports in `$UNDERPASS_DIR`. The
+//! second says what to do:
+//!
+//! * `store`, `store-replace` or `store-expiring`, and `[N]`: exports a `Store` that keeps nothing
+//!   beyond its end. The second form replaces the current server, and the third has bindings that
+//!   expire soon. The server says that its state is N.
+//! * `shared`: exports a `Probe` that may be passed on.
+//! * `probe`, `other`, `tight`, `scales`, `worker` or `shelf`: exports that interface.
+//! * `import`: imports NAME and calls it once.
+//! * `execute`: imports NAME, calls it once and becomes a `cat`.
+//! * `exhaust`: imports NAME and opens as many files as it may. It prints the results of imports,
+//!   exports and calls then, and afterwards.
+//! * `overfill`: imports NAME, and prints the results of a large argument, a small one and a large
+//!   result.
+//! * `gorge`: imports NAME, calls it once, and takes memory until it is killed.
+//! * `replace`: exports a `Worker` in place of the current server.
+//! * `drain`: exports a `Worker`, drains on signals, and reports the end of its `main`.
+//! * `persist`: imports NAME and makes one long call with a deadline.
+//! * `stay`: imports NAME and calls the procedure that never returns.
+//! * `who`: imports NAME and asks its handlers who calls. The answer must be this process each
+//!   time.
+//! * `linger`: imports NAME and calls it repeatedly.
+//! * `loop N user|kernel US`: imports NAME and calls it, from a user-level or a plain kernel
+//!   thread, until both sides have settled. Then it makes N calls with pauses of US µs. It prints
+//!   the kernel entries of these calls (the server's, then its own: all, sleeps, wake-ups) and ends
+//!   the server.
+//! * `block N`: imports NAME and calls it from N user-level threads, which wait there for one more.
+//!   It reports when all of them wait.
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
-//! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
+//! `underpass-test-server NAME compute MS` imports NAME and makes it compute repeatedly.
 //!
 //! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a
-//! channel of its own, says so, and calls on from both.
+//! channel of its own, reports that, and keeps calling from both.
 //!
-//! `underpass-test-server NAME callers` imports NAME twice, and calls over both from one line of
-//! its standard input to the next; then it prints what the calls took.
+//! `underpass-test-server NAME callers` imports NAME twice and calls over both, from one line of
+//! its standard input to the next. Then it prints how long the calls took.
 //!
-//! `underpass-test-server - puppet` does what it is told over its standard input.
+//! `underpass-test-server - puppet` takes orders from its standard input.
 //!
-//! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N`
-//! imports it, makes N calls with files in both directions and prints how many files it has open
-//! before them and after.
+//! `underpass-test-server NAME porter` exports a `Porter` as NAME. `underpass-test-server NAME
+//! carry N` imports it, makes N calls with files in both directions, and prints how many files it
+//! has open before and after.
 //!
 //! `underpass-test-server NAME public` exports a `Porter` that every user may import and pass on.
 //!
 //! `underpass-test-server - withhold` serves a FUSE whose device is its standard output.
 //!
-//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
+//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings.
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of
-//! annexes; `underpass-test-server NAME large N` makes N large calls.
+//! overflow buffers. `underpass-test-server NAME large N` makes N large calls.
 //!
 //! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
 //! size, or of N bytes.
@@ -64,11 +71,11 @@ use underpass_tests::{
     WorkerClient, call_by_order, crowd, obey, until, withhold,
 };
 
-/// Calls before those that are counted: as many as both sides need to find their ways of waiting.
+/// Calls before those that are counted. Both sides need about as many to adapt how they wait.
 const WARM_UP: u64 = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // No server outlives its test.
+    // A server must not outlive its test.
     underpass_os::process::die_with_parent()?;
     underpass_os::process::raise_files()?;
     if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
@@ -200,7 +207,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(Server::new().export(name, service).run()?)
 }
 
-/// Each line is what one thing gives, that needs a file or not.
+/// Each line of output is the result of one action, with a free file or without.
 fn exhaust(name: &str) -> Result<(), Box<dyn Error>> {
     const LARGE: u64 = 1 << 20;
     fn told<T: ToString, E: ToString>(given: Result<T, E>) -> String {
@@ -239,7 +246,7 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
         }
         let own = Entries::marked().since(own);
         let server = client.entries()?.since(server);
-        // It has no other end, and an end is when strace tells what it saw.
+        // The loop has no other end, and strace reports only when the process ends.
         client.die().expect_err("it ends before it can reply");
         Ok::<_, CallError>([server, own])
     };
@@ -263,7 +270,7 @@ fn carry(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
             Ok::<_, CallError>(())
         })
     };
-    // The kernel threads that a domain has open files for are there then.
+    // By then the kernel threads exist for which a domain has files open.
     calls(10)?;
     let before = Files::own();
     calls(times)?;

@@ -1,4 +1,4 @@
-//! An interface whose calls carry open files, and what stands behind it.
+//! An interface whose calls carry open files, and its implementation.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::watchdog::until;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use underpass::{CallError, Outcome, Sealed, Shared, Wire, thread};
 use underpass_os::dump::leaves_dumps;
 
-/// Files in every place that a type has for them.
+/// Files at every position that a type can have.
 #[derive(Debug, Wire)]
 pub struct Package {
-    /// Before the files.
+    /// Text before the files.
     pub label: String,
     /// A file by itself.
     pub one: OwnedFd,
@@ -27,77 +27,78 @@ pub struct Package {
     pub many: Vec<OwnedFd>,
     /// An array, a tuple and a box.
     pub array: ([OwnedFd; 2], u8, Box<OwnedFd>),
-    /// An enum, and lists of its own kind.
+    /// An enum, and lists of the same enum.
     pub nested: Vec<Item>,
 }
 
-/// A variant with files, and without.
+/// Variants with files and without.
 #[derive(Debug, Wire)]
 pub enum Item {
-    /// None.
+    /// No file.
     Nothing,
-    /// By position.
+    /// A file by position.
     One(OwnedFd),
-    /// By name.
+    /// A file by name.
     Named {
-        /// By another type.
+        /// The file, of another type.
         file: File,
-        /// Beside it.
+        /// Text beside it.
         text: String,
     },
-    /// Of its own kind.
+    /// Items of the same enum.
     Many(Vec<Item>),
 }
 
-/// What the tests of files call.
+/// The interface that the file tests call.
 #[underpass::interface]
 pub trait Porter {
-    /// All that can be read of it.
+    /// Reads the file to its end.
     fn read(&self, file: OwnedFd) -> Result<String, CallError>;
-    /// The same, of a file that its caller lends.
+    /// As `read`, for a file that its caller lends.
     fn read_lent(&self, file: &File) -> Result<String, CallError>;
-    /// A file of which `text` can be read.
+    /// Returns a file from which `text` can be read.
     fn write(&self, text: &str) -> Result<OwnedFd, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn echo(&self, package: Package) -> Result<Package, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn maybe(&self, file: Option<OwnedFd>) -> Result<Option<OwnedFd>, CallError>;
-    /// Gives back what it got, which may be out of band.
+    /// Returns its arguments, which may be out of band.
     fn large(&self, bytes: Vec<u8>, file: OwnedFd) -> Result<(OwnedFd, Vec<u8>), CallError>;
-    /// So many.
+    /// Returns `files` files.
     fn several(&self, files: u32) -> Result<Vec<OwnedFd>, CallError>;
-    /// How many came.
+    /// Returns how many files came.
     fn count(&self, files: Vec<OwnedFd>) -> Result<u32, CallError>;
-    /// Panics with `file` in its hands.
+    /// Panics while it holds `file`.
     fn panic(&self, file: OwnedFd) -> Result<(), CallError>;
-    /// Gives `file` back once [`let_go`](Self::let_go) has been called.
+    /// Returns `file` once [`let_go`](Self::let_go) has been called.
     fn hold(&self, file: OwnedFd) -> Result<OwnedFd, CallError>;
-    /// Calls that have come to [`hold`](Self::hold).
+    /// The number of calls that have reached [`hold`](Self::hold).
     fn held(&self) -> Result<u32, CallError>;
     /// Ends all calls of [`hold`](Self::hold).
     fn let_go(&self) -> Result<(), CallError>;
-    /// Has the `Porter` under `name` give so many, and keeps none; says how many came.
+    /// Asks the `Porter` under `name` for `files` files, keeps none, and returns how many came.
     fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError>;
-    /// Adds bytes up that it reads where they lie; says beside whether it could change them.
+    /// Sums bytes that it reads in place. Also returns whether it could change them.
     fn total(&self, bytes: Sealed) -> Result<(u64, bool), CallError>;
-    /// Adds bytes up that it reads where the client wrote them.
+    /// Sums bytes that it reads where the client wrote them.
     fn total_shared(&self, #[underpass(shared)] bytes: Shared<'_>) -> Result<u64, CallError>;
-    /// Gives so many bytes, all 7, that nobody can change, and some beside.
+    /// Returns `len` bytes of 7 that nobody can change, and more such memory beside them.
     fn seal(&self, len: u32) -> Result<(Vec<u8>, Vec<Sealed>), CallError>;
-    /// Keeps what it was given until its process ends.
+    /// Keeps its argument until its process ends.
     fn keep(&self, bytes: Sealed) -> Result<(), CallError>;
-    /// Ends its process, with `file` in its hands.
+    /// Ends its process while it holds `file`.
     fn die(&self, file: OwnedFd) -> Result<(), CallError>;
     /// Ends its process in one of three ways: `exit`, `abort`, or `exec` after
-    /// [`hang_up`](underpass::hang_up). To abort it waits until no core dump would be written.
+    /// [`hang_up`](underpass::hang_up). Before `abort` it waits until no core dump would be
+    /// written.
     fn perish(&self, how: &str) -> Result<(), CallError>;
-    /// Whether a signal that has a core dump written would have one written now.
+    /// Whether a core-dumping signal would write a core dump now.
     fn leaves_dumps(&self) -> Result<bool, CallError>;
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
 }
 
-/// What stands behind a [`Porter`].
+/// The implementation of [`Porter`].
 #[derive(Debug, Default)]
 pub struct Hall {
     held: AtomicU32,
@@ -120,7 +121,7 @@ impl Porter for Hall {
 
     fn read_lent(&self, mut file: &File) -> Result<String, CallError> {
         let mut text = String::new();
-        // For ever, if its sender likes.
+        // This may take for ever, if the file's sender wants that.
         thread::blocking(|| file.read_to_string(&mut text)).map_err(failed)?;
         Ok(text)
     }

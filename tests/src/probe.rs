@@ -1,4 +1,4 @@
-//! The interface that the tests call, and what stands behind it.
+//! The interface that most tests call, and its implementation.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::entries::Entries;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use underpass::{CallError, Wire, thread};
 
-/// An error of the implementation's own.
+/// An error type of the implementation.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub enum Trouble {
     /// The call itself failed.
     Call(CallError),
-    /// The implementation says no.
+    /// The implementation refuses.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -95,19 +95,19 @@ pub trait Probe {
     fn null(&self) -> Result<(), CallError>;
     /// Adds.
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError>;
-    /// Gives back what it got.
+    /// Returns its argument.
     fn everything(&self, value: Everything) -> Result<Everything, Trouble>;
-    /// Gives back what it got by reference.
+    /// Returns its arguments, which it gets by reference.
     fn shapes(&self, shapes: &[Shape], name: &str) -> Result<(Vec<Shape>, String), Trouble>;
-    /// Says no.
+    /// Refuses.
     fn refuse(&self, why: &str) -> Result<(), Trouble>;
-    /// `len` bytes.
+    /// Returns `len` bytes.
     fn fill(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// How many bytes came.
     fn count(&self, bytes: &[u8]) -> Result<u64, CallError>;
-    /// Sleeps in its thread.
+    /// Sleeps in its thread for `ms` ms.
     fn nap(&self, ms: u64) -> Result<(), CallError>;
     /// Waits until `others` calls have come here in all.
     fn meet(&self, others: u32) -> Result<(), CallError>;
@@ -115,30 +115,30 @@ pub trait Probe {
     fn panic(&self, message: &str) -> Result<(), CallError>;
     /// Calls `add` of the `Probe` under `name`.
     fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError>;
-    /// Calls the same of the `Probe` under the first of `names` for the others, and naps where
-    /// there are none; says how many there were.
+    /// Calls `chain` of the `Probe` under the first of `names` with the others. If there are none,
+    /// it naps. Returns how many names there were.
     fn chain(&self, names: &[String], ms: u64) -> Result<u32, CallError>;
-    /// Computes.
+    /// Computes for `ms` ms.
     fn compute(&self, ms: u64) -> Result<(), CallError>;
-    /// Blocks its kernel thread without saying so until `others` calls have come to
+    /// Blocks its kernel thread without announcing it, until `others` calls have come to
     /// [`meet`](Self::meet) or here.
     fn block(&self, others: u32) -> Result<(), CallError>;
-    /// Processors that its domain has donated, was lent, and has returned.
+    /// The processors that its domain has donated, was lent, and has returned.
     fn donations(&self) -> Result<(u64, u64, u64), CallError>;
-    /// The calls that its domain has made, and its spins that ended because something came and in a
-    /// sleep.
+    /// The calls that its domain has made, its spins that ended with a message, and its spins that
+    /// ended in a sleep.
     fn spins(&self) -> Result<(u64, u64, u64), CallError>;
     /// Ends its process.
     fn die(&self) -> Result<(), CallError>;
-    /// Its process.
+    /// The server's process.
     fn pid(&self) -> Result<u32, CallError>;
     /// Its domain's kernel entries; see [`Entries::marked`].
     fn entries(&self) -> Result<Entries, CallError>;
-    /// Bytes of arguments that have come here, those of calls under way included.
+    /// Bytes of arguments that have arrived here, including those of calls in progress.
     fn arrived(&self) -> Result<u64, CallError>;
-    /// How many ends of bindings its domain looks at.
+    /// How many binding ends its domain polls.
     fn active(&self) -> Result<u64, CallError>;
-    /// The calls that have come before this one, of all callers.
+    /// The number of calls before this one, of all callers.
     fn turn(&self) -> Result<u64, CallError>;
 }
 
@@ -149,7 +149,7 @@ pub trait Other {
     fn different(&self, argument: u8) -> Result<(), CallError>;
 }
 
-/// Stands behind [`Probe`].
+/// The implementation of [`Probe`].
 #[derive(Debug, Default)]
 pub struct Subject {
     met: AtomicU32,
@@ -281,7 +281,7 @@ impl Probe for Subject {
     }
 }
 
-/// Stands behind [`Other`].
+/// The implementation of [`Other`].
 #[derive(Debug)]
 pub struct Unlike;
 

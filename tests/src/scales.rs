@@ -1,42 +1,42 @@
-//! Arguments of each kind, for tests that count how often they are copied, and change them
-//! meanwhile.
+//! An interface with arguments of each kind. Tests count how often they are copied, and change them
+//! during a call.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::until;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{CallError, Copied, Shared, thread};
 
-/// What the tests of copies call.
+/// The interface that the copy tests call.
 #[underpass::interface]
 pub trait Scales {
-    /// The sum of bytes that are lent.
+    /// The sum of bytes that the client lends.
     fn lent(&self, bytes: &[u8]) -> Result<u64, CallError>;
-    /// The sum of bytes that the server owns, and changes.
+    /// The sum of bytes that the server owns and changes.
     fn owned(&self, bytes: Vec<u8>) -> Result<u64, CallError>;
-    /// The sum of bytes that are read where they lie.
+    /// The sum of bytes that the server reads in place.
     fn shared(&self, #[underpass(shared)] bytes: Shared<'_>) -> Result<u64, CallError>;
-    /// The sum of bytes that are copied by the handler, which could have done without.
+    /// The sum of bytes that the handler copies, although it need not.
     fn taken(&self, #[underpass(shared)] bytes: Shared<'_>) -> Result<u64, CallError>;
-    /// So many bytes.
+    /// Returns `len` bytes.
     fn given(&self, len: u32) -> Result<Vec<u8>, CallError>;
-    /// A small argument and a small result.
+    /// Takes a small argument and returns a small result.
     fn small(&self, number: u64) -> Result<u64, CallError>;
-    /// What this process has copied into channels and out of them; nothing where that is not
-    /// counted.
+    /// The bytes that this process has copied into channels and out of them. `None` where that is
+    /// not counted.
     fn copied(&self) -> Result<Option<(u64, u64)>, CallError>;
-    /// The sums of both, and again after the next `go`.
+    /// Sums both arguments, waits for the next `go`, and sums them again.
     fn twice(
         &self,
         kept: &[u8],
         #[underpass(shared)] shared: Shared<'_>,
     ) -> Result<[(u64, u64); 2], CallError>;
-    /// Whether `twice` waits.
+    /// Whether `twice` is waiting.
     fn waits(&self) -> Result<bool, CallError>;
-    /// Has it go on.
+    /// Lets `twice` go on.
     fn go(&self) -> Result<(), CallError>;
 }
 
-/// Stands behind [`Scales`].
+/// The implementation of [`Scales`].
 #[derive(Debug, Default)]
 pub struct Weigher {
     waits: AtomicBool,

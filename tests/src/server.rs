@@ -1,4 +1,4 @@
-//! A directory of names for one test alone, and a server process in it.
+//! A directory of names for one test process, and a server process in it.
 
 use crate::watchdog::until;
 use std::os::unix::fs::MetadataExt;
@@ -7,21 +7,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The directory of names of this test process; removed when the process's last test is done with
-/// it.
+/// The directory of names of this test process. It is removed when the process's last test has
+/// finished with it.
 ///
-/// Names are looked up through the environment, which a process has only one of; so each test takes
-/// names of its own.
+/// The environment says where names are looked up, and a process has only one environment. So each
+/// test uses names of its own.
 #[derive(Debug)]
 pub struct Room;
 
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
 impl Room {
-    /// The directory, from `$UNDERPASS_DIR`, which `.cargo/config.toml` sets for tests.
+    /// The directory. It is taken from `$UNDERPASS_DIR`, which `.cargo/config.toml` sets for tests.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If it cannot be made.
     pub fn directory() -> &'static Path {
         DIRECTORY.get_or_init(|| {
             let directory = underpass_os::Directory::from_environment();
@@ -36,43 +36,43 @@ impl Room {
     }
 }
 
-/// Whether a socket of this name accepts, among those of the network that `process` sees: it is
-/// there a moment before it does, and who imports it then is told that it is dead.
+/// Whether a socket of this name accepts connections, in the network namespace of `process`. A
+/// socket exists for a moment before it accepts. A client that imports it then finds a dead server.
 fn is_listened_to(name: &str, process: u32) -> bool {
     /// `__SO_ACCEPTCON`, as `/proc/net/unix` shows it.
     const ACCEPTS: &str = "00010000";
     let sockets = std::fs::read_to_string(format!("/proc/{process}/net/unix")).unwrap_or_default();
     sockets.lines().any(|line| {
         let path = line.split_whitespace().last().and_then(|path| path.rsplit('/').next());
-        // One that took the name over shows the path at which it was made.
+        // A server that took the name over shows the path at which its socket was made.
         let is_named = path.is_some_and(|path| path == name || path.ends_with(&format!("-{name}")));
         is_named && line.split_whitespace().nth(3) == Some(ACCEPTS)
     })
 }
 
-/// A server process; killed when dropped.
+/// A server process. It is killed when dropped.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
     name: String,
-    /// Killed on purpose: its name is left, as a test of what comes next may want it.
+    /// Killed on purpose. Its name stays, because the test may need it.
     killed: bool,
 }
 
 impl ServerProcess {
-    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to export `interface` as
-    /// `name`, and waits until it does.
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`), which exports `interface`
+    /// as `name`, and waits until it has.
     ///
     /// # Panics
-    /// If it doesn't.
+    /// If it does not.
     pub fn start(binary: &str, name: &str, interface: &str) -> Self {
         Self::start_with(binary, name, interface, |_| {})
     }
 
-    /// The same, with a change to its command.
+    /// As [`start`](Self::start), with a change to the command.
     ///
     /// # Panics
-    /// If it doesn't start.
+    /// If it does not start.
     pub fn start_with(binary: &str, name: &str, interface: &str, change: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(binary);
         command.args([name, interface]);
@@ -80,10 +80,10 @@ impl ServerProcess {
         Self::run(command, name)
     }
 
-    /// Starts `command`, which is to export `name` in the end, and waits until it does.
+    /// Starts `command`, which finally exports `name`, and waits until it has.
     ///
     /// # Panics
-    /// If it doesn't.
+    /// If it does not.
     pub fn run(mut command: Command, name: &str) -> Self {
         let socket = Room::directory().join(name);
         let stamp = || {
@@ -102,15 +102,15 @@ impl ServerProcess {
         Self { child, name: name.to_owned(), killed: false }
     }
 
-    /// Its process.
+    /// The server's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it ends by itself, and says how.
+    /// Waits until it ends by itself. Returns how it ended.
     ///
     /// # Panics
-    /// If it can't be waited for.
+    /// If it cannot be waited for.
     pub fn ended(&mut self) -> ExitStatus {
         self.child.wait().expect("a child can be waited for")
     }
@@ -120,12 +120,12 @@ impl ServerProcess {
         &self.name
     }
 
-    /// How long an import may wait for it.
+    /// How long an import may wait for the server.
     pub fn soon() -> Duration {
         Duration::from_secs(60)
     }
 
-    /// Its name is another's by now: it is not removed with this.
+    /// Another server has the name by now, so it is not removed with this value.
     pub fn leave_the_name(&mut self) {
         self.killed = true;
     }
@@ -143,7 +143,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Dead already is as good.
+        // If it has ended already, that is fine too.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !self.killed {

@@ -1,4 +1,4 @@
-//! An interface whose files stay where they were passed.
+//! An interface that keeps the files that are passed to it.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::os::fd::OwnedFd;
@@ -6,22 +6,22 @@ use std::sync::Mutex;
 use std::time::Duration;
 use underpass::{CallError, thread};
 
-/// Where files are put.
+/// The interface that keeps files.
 #[underpass::interface]
 pub trait Shelf {
-    /// Keeps these.
+    /// Keeps these files.
     fn put(&self, files: Vec<OwnedFd>) -> Result<(), CallError>;
-    /// Closes so many of them, and says how many are left.
+    /// Closes `files` of the kept files. Returns how many are left.
     fn clear(&self, files: u32) -> Result<u32, CallError>;
-    /// Gives some that are its own.
+    /// Returns files of the server's own.
     fn give(&self) -> Result<Vec<OwnedFd>, CallError>;
-    /// Does not end.
+    /// Never returns.
     fn stay(&self) -> Result<(), CallError>;
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
 }
 
-/// Stands behind a [`Shelf`].
+/// The implementation of [`Shelf`].
 #[derive(Debug, Default)]
 pub struct Board {
     files: Mutex<Vec<OwnedFd>>,

@@ -1,35 +1,35 @@
-//! An interface that gives out ids, which mean something to one server alone.
+//! An interface that gives out ids. An id is valid in one server only.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass::{CallError, thread};
 
-/// Names an object of a [`Store`].
+/// The id of an object of a [`Store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct DbId(pub u64);
 
-/// What the tests of restarts call: objects that each belong to one owner.
+/// The interface that the restart tests call. Each of its objects belongs to one owner.
 #[underpass::interface]
 pub trait Store {
-    /// Opens a new object; ids are given out in order, from 1.
+    /// Opens a new object. Ids are given out in order, from 1.
     fn open(&self, owner: &str) -> Result<DbId, CallError>;
-    /// Opens an object under an id that a server before this one has given out.
+    /// Opens an object under an id that an earlier server has given out.
     fn open_again(&self, id: DbId, owner: &str) -> Result<(), CallError>;
     /// Writes into an object.
     fn write(&self, id: DbId, text: &str) -> Result<(), CallError>;
-    /// The same; to write a text twice does no harm.
+    /// As `write`, but idempotent: writing a text twice does no harm.
     #[idempotent]
     fn set(&self, id: DbId, text: &str) -> Result<(), CallError>;
-    /// Writes into an object, and comes back once nobody wants that any more.
+    /// Writes into an object. Returns once its caller does not want the call any more.
     #[idempotent]
     fn set_and_stay(&self, id: DbId, text: &str) -> Result<(), CallError>;
-    /// For whom an object was opened, and what was written into it.
+    /// The owner of an object, and what was written into it.
     fn read(&self, id: DbId) -> Result<(String, String), CallError>;
-    /// How many calls there were before this one.
+    /// The number of calls before this one.
     fn calls(&self) -> Result<u64, CallError>;
 }
 
-/// Stands behind [`Store`]. Keeps all in memory.
+/// The implementation of [`Store`]. It keeps all in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     kept: Mutex<Kept>,
@@ -37,7 +37,7 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By id: the owner, and what was written.
+    /// By id: the owner, and the text.
     objects: std::collections::BTreeMap<u64, (String, String)>,
     calls: u64,
 }

@@ -1,4 +1,4 @@
-//! What the kernel knows of a process.
+//! What the kernel reports about a process.
 
 use crate::watchdog::until;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// No file takes as long to be closed.
+/// Longer than closing any file takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn count(pid: u32, what: &str) -> usize {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count)
 }
 
-/// Open files of `pid`, but for those through which its monitor looks at its own kernel threads:
-/// one each, opened when the thread starts.
+/// The open files of `pid`, except those by which its monitor reads the state of its own kernel
+/// threads. There is one of those for each kernel thread, opened when the thread starts.
 pub fn fds_of(pid: u32) -> usize {
     open_files(pid).count()
 }
@@ -27,19 +27,19 @@ fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
     files.filter(move |file| !stats(file))
 }
 
-/// Which files a process had open, and how many of each. Mere counts deceive where a file of
-/// something earlier is about to be closed.
+/// The open files of a process, and how often each is open. A plain count would mislead where an
+/// earlier file is about to be closed.
 pub struct Files {
     pid: u32,
     open: BTreeMap<File, usize>,
 }
 
-/// What it is called, its device and its number there. Its number in the process tells nothing: a
-/// file that is opened anew may have another.
+/// The name of a file, its device and its inode. Its descriptor number says nothing, since a file
+/// that is opened anew may get another.
 type File = (PathBuf, u64, u64);
 
 impl Files {
-    /// Those of `pid` now.
+    /// The files of `pid` now.
     pub fn of(pid: u32) -> Self {
         let mut open = BTreeMap::new();
         for file in open_files(pid) {
@@ -50,20 +50,20 @@ impl Files {
         Self { pid, open }
     }
 
-    /// Those of this process now.
+    /// The files of this process now.
     pub fn own() -> Self {
         Self::of(std::process::id())
     }
 
-    /// How many the process has open now that were not open then.
+    /// How many files the process has open now that were not open then.
     pub fn others(&self) -> usize {
         self.more().iter().map(|(_, more)| more).sum()
     }
 
-    /// Waits until it has none that was not open then.
+    /// Waits until the process has no file open that was not open then.
     ///
     /// # Panics
-    /// If some stay.
+    /// If some stay open.
     pub fn until_no_others(&self) {
         let begun = Instant::now();
         while self.others() > 0 {
@@ -73,7 +73,7 @@ impl Files {
         }
     }
 
-    /// Those that were not open then, and how many of each.
+    /// The files that were not open then, and how often each is open.
     fn more(&self) -> Vec<(File, usize)> {
         let more = |(file, now): (File, usize)| {
             let more = now.saturating_sub(self.open.get(&file).copied().unwrap_or(0));
@@ -87,12 +87,12 @@ impl Files {
     }
 }
 
-/// Kernel threads of `pid`.
+/// The number of kernel threads of `pid`.
 pub fn kernel_threads_of(pid: u32) -> usize {
     count(pid, "task")
 }
 
-/// The states of the kernel threads of `pid`: `S` sleeps, `R` runs.
+/// The states of the kernel threads of `pid`: `S` is asleep, `R` is running.
 pub fn state_of(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks
@@ -103,8 +103,8 @@ pub fn state_of(pid: u32) -> String {
         .collect()
 }
 
-/// How often the kernel threads of `pid` stopped running: because they slept, and because others
-/// wanted the CPU.
+/// How often the kernel threads of `pid` stopped running: voluntarily, and because others wanted
+/// the CPU.
 pub fn switches_of(pid: u32) -> (u64, u64) {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
@@ -118,11 +118,11 @@ pub fn switches_of(pid: u32) -> (u64, u64) {
     })
 }
 
-/// Clock ticks that `pid` has run for, in user mode and in the kernel.
+/// The clock ticks that `pid` has run for, in user mode and in the kernel.
 pub fn ticks_of(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything; utime and stime are the 12th and 13th word after
-    // it.
+    // The name is in brackets and may contain anything. utime and stime are the 12th and 13th word
+    // after it.
     let after = stat.rsplit(')').next().unwrap_or_default();
     after.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
@@ -137,16 +137,16 @@ pub fn kib_of(pid: u32, field: &str) -> u64 {
 /// Stops every kernel thread of `pid`, as `kill -STOP` does, and waits until they have stopped.
 ///
 /// # Panics
-/// If it can't be stopped.
+/// If it cannot be stopped.
 pub fn stop(pid: u32) {
     signal("-STOP", pid);
     until("the process to stop", || state_of(pid).chars().all(|state| state == 'T').then_some(()));
 }
 
-/// Lets `pid` go on, as `kill -CONT` does.
+/// Lets `pid` continue, as `kill -CONT` does.
 ///
 /// # Panics
-/// If it can't be.
+/// If it cannot be continued.
 pub fn cont(pid: u32) {
     signal("-CONT", pid);
 }
@@ -154,21 +154,21 @@ pub fn cont(pid: u32) {
 /// Ends `pid`, as `kill -KILL` does.
 ///
 /// # Panics
-/// If it can't be.
+/// If it cannot be killed.
 pub fn kill(pid: u32) {
     signal("-KILL", pid);
 }
 
-/// Sends `signal` to `pid`, as `kill` names it: `-TERM`.
+/// Sends `signal` to `pid`. The signal is named as for `kill`: `-TERM`.
 ///
 /// # Panics
-/// If it can't be sent.
+/// If it cannot be sent.
 pub fn signal(signal: &str, pid: u32) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a `kill`");
     assert!(sent.success(), "{signal} to {pid}: {sent}");
 }
 
-/// Regions of bindings that `pid` has mapped.
+/// The number of binding regions that `pid` has mapped.
 pub fn regions_of(pid: u32) -> usize {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().filter(|line| line.contains("underpass-binding")).count()

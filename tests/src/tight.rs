@@ -1,4 +1,4 @@
-//! An interface of small A-stacks, of which few calls are expected at once.
+//! An interface with small A-stacks, which expects few concurrent calls.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::until;
@@ -8,11 +8,11 @@ use underpass::{CallError, Wire, thread};
 /// Why there is no result, in one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub enum Trying {
-    /// Too many calls at once.
+    /// There are too many concurrent calls.
     Overloaded,
     /// The procedure panicked.
     Panicked,
-    /// Another thing.
+    /// Any other reason.
     Other,
 }
 
@@ -26,18 +26,18 @@ impl From<CallError> for Trying {
     }
 }
 
-/// What the tests of A-stacks call.
+/// The interface that the A-stack tests call.
 #[underpass::interface(calls = 2)]
 pub trait Tight {
     /// Adds up 200 bytes.
     fn sum(&self, numbers: [u64; 25]) -> Result<u64, Trying>;
-    /// Waits until so many calls are in here.
+    /// Waits until `others` calls are in progress here.
     fn meet(&self, others: u32) -> Result<(), Trying>;
-    /// Panics, with a message that is longer than an A-stack here.
+    /// Panics with a message that is longer than an A-stack of this interface.
     fn panic(&self) -> Result<(), Trying>;
 }
 
-/// Stands behind [`Tight`].
+/// The implementation of [`Tight`].
 #[derive(Debug, Default)]
 pub struct Gathering {
     met: AtomicU32,

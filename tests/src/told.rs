@@ -1,12 +1,12 @@
-//! Errors as one process of the tests tells them to another: by variant, which their `Debug` does
-//! not say.
+//! Reports errors from one test process to another, by the name of the variant, which `Debug` does
+//! not show.
 
 use std::fmt::Debug;
 use underpass::{CallError, Error, ImportError, ShareError};
 
 /// An error that has variants.
 pub(crate) trait Told {
-    /// The variant, and what is known beside it.
+    /// The variant and its data.
     fn told(&self) -> String;
 }
 

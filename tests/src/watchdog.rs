@@ -1,10 +1,10 @@
-//! Nothing here hangs for ever.
+//! Ends a test that hangs.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Far more than any test takes on a busy machine.
+/// Far longer than any test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Ends the process with a dump of its kernel threads, unless dropped in time.
@@ -14,15 +14,15 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches over the test `name`.
+    /// Watches the test `name`.
     ///
     /// # Panics
-    /// If the kernel gives no kernel thread.
+    /// If no kernel thread can be started.
     pub fn new(name: &'static str) -> Self {
         Self::within(name, LIMIT)
     }
 
-    /// The same for one that may take longer.
+    /// As [`new`](Self::new), for a test that may take longer.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -32,7 +32,7 @@ impl Watchdog {
             .name("watchdog".to_owned())
             .spawn(move || {
                 if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                    // Not by `eprintln`, whose text a test's harness keeps, and which would be lost
+                    // Not by `eprintln`: the test harness captures that text, and it would be lost
                     // with the process.
                     let _ = dump(name, &mut std::io::stderr().lock());
                     std::process::abort();
@@ -43,7 +43,7 @@ impl Watchdog {
     }
 }
 
-/// Whether tests are to take the time that they need for large numbers: `$UNDERPASS_TEST_LONG`.
+/// Whether tests may take the time that large numbers need: `$UNDERPASS_TEST_LONG`.
 pub fn long() -> bool {
     std::env::var_os("UNDERPASS_TEST_LONG").is_some()
 }
@@ -65,10 +65,10 @@ fn dump(name: &str, to: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Looks again and again until `found` gives something.
+/// Checks repeatedly until `found` returns something.
 ///
 /// # Panics
-/// If that takes longer than any test may: it will not come.
+/// If that takes longer than any test may take.
 pub fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

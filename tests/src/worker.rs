@@ -1,4 +1,4 @@
-//! An interface whose executions are counted, and whose handlers look at their caller.
+//! An interface that logs its executions, and whose handlers examine their caller.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,58 +10,59 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use underpass::{CallError, Running, thread};
 
-/// What the tests of termination call. Its calls go to any server, as none of them depends on what
-/// another has given a client.
+/// The interface that the termination tests call. Its calls may go to any server, because none
+/// depends on what another server has given a client.
 #[underpass::interface(stateless)]
 pub trait Worker {
-    /// Its process.
+    /// The server's process.
     fn pid(&self) -> Result<u32, CallError>;
-    /// Notes the call `id`, and does no more.
+    /// Logs call `id`, and does nothing else.
     fn note(&self, id: u64) -> Result<u64, CallError>;
-    /// Notes the call `id`, and does not come back.
+    /// Logs call `id`, and never returns.
     fn stay(&self, id: u64) -> Result<(), CallError>;
-    /// Notes the call `id`, and comes back only if that was noted before.
+    /// Logs call `id`. Returns only if that call was logged before.
     #[idempotent]
     fn stay_once(&self, id: u64) -> Result<(), CallError>;
-    /// How long the caller waits still, in ms, as the handler at the end of the chain of `names`
-    /// sees it.
+    /// How long the caller will still wait, in ms, as the handler at the end of the chain of
+    /// `names` sees it.
     fn left(&self, names: &[String]) -> Result<Option<u64>, CallError>;
-    /// The same, but the first of them says that its own call doesn't depend on its caller's.
+    /// As `left`, but the first server detaches its own call from its caller's.
     fn left_apart(&self, names: &[String]) -> Result<Option<u64>, CallError>;
-    /// Notes the call `id`, and comes back once its caller has ceased to want it.
+    /// Logs call `id`. Returns once its caller does not want the call any more.
     fn persist(&self, id: u64) -> Result<(), CallError>;
-    /// The same, on another thread that works for the handler.
+    /// As `persist`, on another thread that works for the handler.
     fn persist_elsewhere(&self, id: u64) -> Result<(), CallError>;
-    /// How many of the two before have come back.
+    /// How many calls of `persist` and `persist_elsewhere` have returned.
     fn ended(&self) -> Result<u64, CallError>;
-    /// Calls `stay` of the `Worker` under `name`, and notes `id` and what came of that.
+    /// Calls `stay` of the `Worker` under `name`. Logs `id` and the result of that call.
     fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError>;
     /// Calls `persist` of the `Worker` under `name`.
     fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError>;
-    /// Calls `pass` of the `Worker` under the first of `names` with the others, or notes `id` and
-    /// persists; and notes what came of it.
+    /// Calls `pass` of the `Worker` under the first of `names` with the others. If there are none,
+    /// it logs `id` and persists. It logs the result.
     fn pass(&self, names: &[String], id: u64) -> Result<(), CallError>;
-    /// The same, but the first of them makes its call on another thread that works for the handler.
+    /// As `pass`, but the first server makes its call on another thread that works for the handler.
     fn pass_elsewhere(&self, names: &[String], id: u64) -> Result<(), CallError>;
-    /// Calls `wait_for` of the `Worker` under `name`, whether its caller wants that or not, and
-    /// notes what came of it.
+    /// Calls `wait_for` of the `Worker` under `name`, whether its caller wants that or not. Logs
+    /// the result.
     fn finish(&self, name: &str, id: u64) -> Result<(), CallError>;
-    /// Notes the call `id`, and comes back when the next number is noted.
+    /// Logs call `id`. Returns when the next number is logged.
     fn wait_for(&self, id: u64) -> Result<(), CallError>;
-    /// Exports another `Worker`, which notes calls in the same log, as `name`.
+    /// Exports another `Worker` as `name`, which uses the same log.
     fn export(&self, name: &str) -> Result<(), CallError>;
     /// Ends that export.
     fn withdraw(&self, name: &str) -> Result<(), CallError>;
-    /// Comes back when no call of those that its domain has exported so is under way.
+    /// Returns when no call is in progress of the interfaces that its domain exported with
+    /// `export`.
     fn settle(&self) -> Result<(), CallError>;
-    /// What has come of calls that `have_stay` and `pass` have made, nothing if they went well; and
-    /// of those of `finish` that did not.
+    /// The results of the calls that `have_stay` and `pass` have made, `None` for success. Also the
+    /// failures of `finish`.
     fn told(&self) -> Result<Vec<Option<CallError>>, CallError>;
-    /// How many calls that `finish` has made went well.
+    /// How many calls of `finish` succeeded.
     fn finished(&self) -> Result<u64, CallError>;
 }
 
-/// Where calls are noted that were executed: it outlives who writes it.
+/// A log of executed calls. It outlives its writers.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
@@ -69,28 +70,28 @@ pub struct Log {
 }
 
 impl Log {
-    /// The variable that tells a server its log.
+    /// The environment variable that tells a server where its log is.
     pub const VARIABLE: &str = "UNDERPASS_TEST_LOG";
 
-    /// The one at `path`, new or not.
+    /// Opens the log at `path`, and makes it if it is missing.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If it cannot be made.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let file = OpenOptions::new().create(true).append(true).open(&path).expect("a log can be made");
         Self { path, file }
     }
 
-    /// Where it is.
+    /// The path of the log.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The call `id` is executed.
+    /// Logs that call `id` is executed.
     ///
     /// # Panics
-    /// If that can't be written down.
+    /// If the log cannot be written.
     pub fn note(&self, id: u64) {
         (&self.file).write_all(format!("{id}\n").as_bytes()).expect("a log can be written");
     }
@@ -98,7 +99,7 @@ impl Log {
     /// How often each call was executed.
     ///
     /// # Panics
-    /// If it can't be read.
+    /// If the log cannot be read.
     pub fn executed(&self) -> BTreeMap<u64, u32> {
         let text = std::fs::read_to_string(&self.path).expect("a log can be read");
         let mut executed = BTreeMap::new();
@@ -109,7 +110,7 @@ impl Log {
     }
 }
 
-/// Stands behind [`Worker`].
+/// The implementation of [`Worker`].
 #[derive(Debug)]
 pub struct Diligent {
     log: Option<Log>,
@@ -118,12 +119,12 @@ pub struct Diligent {
     told: Mutex<Vec<Option<CallError>>>,
     finished: AtomicU64,
     exports: Mutex<HashMap<String, Running>>,
-    /// Calls of `note`.
+    /// Calls of `note` in progress.
     under_way: Arc<AtomicU64>,
 }
 
 impl Diligent {
-    /// One that notes calls as its environment says.
+    /// A worker whose log is given by its environment.
     pub fn new() -> Self {
         Self {
             log: std::env::var_os(Log::VARIABLE).map(Log::at),

@@ -1,5 +1,5 @@
-//! Servers that don't come back: their callers are freed, and who holds too many calls loses the
-//! binding.
+//! Servers whose handlers do not return. Their callers are freed, and a server that holds too many
+//! calls loses the binding.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ fn the_slot_of_an_abandoned_call_comes_back() {
     let _watchdog = Watchdog::new("the_slot_of_an_abandoned_call_comes_back");
     let works = Works::new(SERVER, "slots");
     let client = works.client();
-    // More than there are slots, and never more than some at once.
+    // More calls than there are slots, but never more than a few at once.
     for id in 0..100 {
         let abandon = Abandon::new();
         let free = client.abandonable(&abandon);
@@ -66,7 +66,7 @@ fn callers_of_a_stopped_server_are_freed_wherever_they_wait() {
     client.note(0).unwrap();
     client.quarantine(64);
     stop(works.server.pid());
-    // 64 have a slot, the others wait for one.
+    // 64 calls have a slot, the others wait for one.
     let free = client.abandonable(&abandon);
     let callers: Vec<_> = (1..=100)
         .map(|id| {
@@ -117,7 +117,7 @@ fn abandoning_races_with_replies() {
     let _watchdog = Watchdog::new("abandoning_races_with_replies");
     let works = Works::new(SERVER, "races");
     let client = works.client();
-    // A server that gets no processor meanwhile has captured nobody.
+    // A server that gets no processor meanwhile does not count as holding its callers.
     client.quarantine(64);
     let (mut done, mut freed) = (0, 0);
     for id in 0..300 {
@@ -133,7 +133,7 @@ fn abandoning_races_with_replies() {
         }
     }
     assert_eq!(done + freed, 300);
-    // All slots are there: so many calls at once are served.
+    // All slots are free: that many concurrent calls are served.
     let callers: Vec<_> = (1000..1064)
         .map(|id| {
             let client = client.with_deadline(Duration::from_secs(3600));
@@ -143,16 +143,16 @@ fn abandoning_races_with_replies() {
     assert!(callers.into_iter().all(|caller| caller.join().unwrap().is_ok()));
 }
 
-/// What an executor does with a task within `wake`, and not later.
+/// What an executor does with a task during `wake`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     /// It polls it.
     Polls,
-    /// It abandons its call once more, and polls it.
+    /// It abandons the call once more, and then polls it.
     Abandons,
     /// It drops the task's future.
     Drops,
-    /// It forgets it. The waker was the last hold on the task, so its future is dropped.
+    /// It forgets the task. The waker was the last reference to the task, so its future is dropped.
     Forgets,
 }
 
@@ -168,7 +168,7 @@ struct Task {
 
 impl Task {
     fn poll(self: &Arc<Self>) {
-        // It may be woken while it is polled.
+        // The task may be woken while it is polled.
         let Ok(mut future) = self.future.try_lock() else { return };
         let waker = Waker::from(self.clone());
         let polled = future.as_mut().map(|future| future.as_mut().poll(&mut Context::from_waker(&waker)));
@@ -196,7 +196,7 @@ impl Wake for Task {
     }
 }
 
-/// Abandons a task that waits in a call over `client`. Its executor does so as it is woken.
+/// Abandons a task that waits in a call over `client`. Its executor acts while it is woken.
 fn abandon_a_task(client: &WorkerClient, does: Does) {
     let (abandon, (told, tells)) = (Abandon::new(), mpsc::channel());
     let free = client.abandonable(&abandon);
@@ -210,7 +210,7 @@ fn abandon_a_task(client: &WorkerClient, does: Does) {
     let future = Mutex::new(Some(Box::pin(future) as _));
     let task = Task { future, does, abandon: abandon.clone(), waits: AtomicBool::new(false), told };
     let task = Arc::new(task);
-    // At first it has itself polled again at once.
+    // At first the future asks to be polled again at once.
     (0..10).for_each(|_| task.poll());
     assert!(is_held.upgrade().is_some(), "it waits");
     task.waits.store(true, Ordering::SeqCst);
@@ -227,8 +227,9 @@ fn abandon_a_task(client: &WorkerClient, does: Does) {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply() {
-    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply");
+fn a_task_freed_while_it_waits_for_its_reply_may_be_polled_dropped_or_forgotten() {
+    let _watchdog =
+        Watchdog::new("a_task_freed_while_it_waits_for_its_reply_may_be_polled_dropped_or_forgotten");
     let works = Works::new(SERVER, "eager-reply");
     let client = works.client();
     stop(works.server.pid());
@@ -240,8 +241,8 @@ fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply() {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn() {
-    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn");
+fn a_task_freed_while_it_queues_for_a_slot_may_be_polled_or_dropped() {
+    let _watchdog = Watchdog::new("a_task_freed_while_it_queues_for_a_slot_may_be_polled_or_dropped");
     let works = Works::new(SERVER, "eager-turn");
     let client = works.client();
     stop(works.server.pid());
@@ -263,16 +264,15 @@ fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn() {
 }
 
 #[test]
-fn executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers() {
-    let _watchdog =
-        Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers");
+fn a_task_freed_between_two_servers_may_be_polled_or_dropped() {
+    let _watchdog = Watchdog::new("a_task_freed_between_two_servers_may_be_polled_or_dropped");
     let mut works = Works::new(SERVER, "eager-between");
     let policy = Policy::new().patience(Duration::from_secs(3600));
     let client = WorkerClient::import_resilient(works.server.name(), policy).unwrap();
     works.server.kill();
     let late = client.with_deadline(Duration::from_millis(300)).note(0);
     assert_eq!(late, Err(CallError::Deadline(Outcome::NotStarted)));
-    // A timer holds the task, too, so it is not gone if its executor forgets it.
+    // A timer also holds the task, so the task survives if its executor forgets it.
     for does in [Does::Polls, Does::Abandons, Does::Drops] {
         abandon_a_task(&client, does);
     }

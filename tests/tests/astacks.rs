@@ -1,4 +1,4 @@
-//! A-stacks: how large they are, what memory they take, and what happens when all are leased.
+//! A-stacks: their size, the memory that they take, and what happens when all are leased.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Tight, TightClien
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// One test at a time: they look at what their process has mapped.
+/// The tests look at what their process has mapped, so they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -23,7 +23,7 @@ fn tight(name: &str) -> (ServerProcess, TightClient) {
     (server, client)
 }
 
-/// The regions that this process has mapped: the bytes of each, and how many of them are in memory.
+/// The regions that this process has mapped: the bytes of each, and the bytes that are in memory.
 fn regions() -> Vec<(usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut found: Vec<(usize, usize)> = Vec::new();
@@ -43,8 +43,8 @@ fn regions() -> Vec<(usize, usize)> {
     found
 }
 
-// The compiler knows them. In an interface of the test's own, so that no other's change is in the
-// way.
+// The compiler knows these sizes. The interface is this test's own, so that no other change affects
+// them.
 #[underpass::interface]
 trait Blocks {
     fn read(&self, file: u64, block: u32) -> Result<[u8; 512], underpass::CallError>;
@@ -54,7 +54,7 @@ trait Blocks {
     fn sync(&self, files: &[u64]) -> Result<(), Full>;
 }
 
-/// Why a block is not written. Of fixed size.
+/// Why a block is not written. It has a fixed size.
 #[derive(underpass::Wire)]
 struct Full;
 
@@ -66,7 +66,7 @@ impl From<underpass::CallError> for Full {
 
 const _: () = {
     let [read, write, rename, sync] = BlocksClient::SIZES;
-    // A block behind a byte; an error with a text in it.
+    // A block behind a byte; an error that contains a text.
     assert!(matches!((read.arguments, read.result, read.astack), (Some(12), None, 513)));
     // Two numbers and a block.
     assert!(matches!((write.arguments, write.result, write.astack), (Some(524), Some(1), 524)));
@@ -82,7 +82,7 @@ fn sizes_and_numbers_follow_from_the_interface() {
     assert_eq!((sizes, blocks.astack()), (vec![513, 524, STACK, 600], BlocksClient::ASTACK));
     let tight = TightClient::descriptor();
     let sizes: Vec<_> = tight.procedures.iter().map(|procedure| procedure.astack).collect();
-    // What the arguments take, or a result of one byte and which of both it is.
+    // The bytes of the arguments, or of a result of one byte with its variant.
     assert_eq!(sizes, [200, 4, 2]);
     assert_eq!((tight.astack(), tight.calls()), (200, 2));
     let probe = ProbeClient::descriptor();
@@ -129,7 +129,7 @@ fn a_caller_chooses_what_to_do_when_all_are_leased() {
     let released = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let two = [waiting.clone(), waiting.clone()].map(|client| scope.spawn(move || client.meet(3)));
-        // Two are all that the interface expects.
+        // The interface expects no more than two.
         until("both to be under way", || (client.counters().calls == 2).then_some(()));
         assert_eq!(client.when_all_leased(AllLeased::Fail).sum([1; 25]), Err(Trying::Overloaded));
         assert_eq!(waiting.with_deadline(Duration::ZERO).sum([1; 25]), Err(Trying::Overloaded));
@@ -144,7 +144,7 @@ fn a_caller_chooses_what_to_do_when_all_are_leased() {
         assert_eq!(two.map(|call| call.join().unwrap()), [Ok(()), Ok(())]);
         assert_eq!(waited.join().unwrap(), (Ok(50), true));
     });
-    // None is lost.
+    // No A-stack is lost.
     assert_eq!(client.when_all_leased(AllLeased::Fail).sum([4; 25]), Ok(100));
 }
 
@@ -176,17 +176,16 @@ fn a_task_chooses_as_a_thread_does() {
 }
 
 #[test]
-fn who_waits_for_few_holds_up_nobody_who_waits_for_many() {
-    let (_alone, _watchdog) =
-        (alone(), Watchdog::new("who_waits_for_few_holds_up_nobody_who_waits_for_many"));
+fn a_waiter_for_few_slots_does_not_delay_one_for_many() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_waiter_for_few_slots_does_not_delay_one_for_many"));
     let (_server, client) = tight("both");
     let few = client.when_all_leased(AllLeased::Wait);
     std::thread::scope(|scope| {
-        // All that there are, less one.
+        // All A-stacks but one.
         let most: Vec<_> = (0..63).map(|_| scope.spawn(|| client.meet(64))).collect();
         until("them to be under way", || (client.counters().calls == 63).then_some(()));
         let one = scope.spawn(|| few.sum([1; 25]));
-        // Many who want the last: each has to wait for it, behind one for whom it is not.
+        // Many callers want the last A-stack. Each waits behind one that needs more.
         let many: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| (0..50).map(|n| client.sum([n; 25])).collect::<Result<Vec<_>, _>>()))
             .collect();
@@ -200,8 +199,8 @@ fn who_waits_for_few_holds_up_nobody_who_waits_for_many() {
 }
 
 #[test]
-fn what_is_larger_than_its_a_stack_goes_out_of_band() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("what_is_larger_than_its_a_stack_goes_out_of_band"));
+fn a_message_larger_than_its_a_stack_goes_out_of_band() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_message_larger_than_its_a_stack_goes_out_of_band"));
     let (_server, client) = tight("larger");
     // A message of 1000 bytes, where A-stacks have 256.
     assert_eq!(client.panic(), Err(Trying::Panicked));

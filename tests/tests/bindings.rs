@@ -1,4 +1,5 @@
-//! Binding objects: who gets one, what the server knows of who has it, and how it takes it back.
+//! Bindings: who gets one, what the server knows about its holder, and how the server takes it
+//! back.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -13,7 +14,7 @@ use underpass_tests::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// One test at a time: they count what their process has in all.
+/// The tests count what their process has in all, so they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +30,7 @@ fn server() -> Server {
     Server::new().directory(PublicRoom::directory(SERVER)).mode(0o666)
 }
 
-/// A puppet with a binding of `name`.
+/// A puppet with a binding to `name`.
 fn bound(name: &str) -> Puppet {
     let mut puppet = Puppet::start(SERVER);
     assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
@@ -37,7 +38,7 @@ fn bound(name: &str) -> Puppet {
     puppet
 }
 
-/// Regions that this process has mapped.
+/// The regions that this process has mapped.
 fn regions() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter(|line| line.contains("underpass-binding")).count()
@@ -90,7 +91,7 @@ fn a_procedure_sees_its_caller() {
     for _ in 0..20 {
         for (puppet, uid) in puppets.iter_mut().zip(&users) {
             let (said, pid) = (puppet.ask("who 0"), puppet.pid());
-            // Before the pause and after it, and nobody in a thread of its own.
+            // The caller before the pause and after it, and no caller in a thread of its own.
             let one = format!("Some(Who {{ pid: {pid}, uid: {uid}, gid: ");
             assert!(said.matches(&one).count() == 2 && said.ends_with("None]"), "{said}");
             assert_eq!(said.matches("pidfd: true").count(), 2, "{said}");
@@ -131,7 +132,7 @@ fn a_binding_is_revoked_for_one_client_for_one_interface_and_for_all() {
     assert_eq!((bindings.list().len(), bindings.revoke(|_| true)), (0, 0));
     until("memory to be freed", || (regions() == 0).then_some(()));
     running.stop();
-    // The clerk's own and the processors' stay.
+    // The files of the clerk and of the processors stay.
     until("files to be closed", || (fds_of(std::process::id()) <= files + 12).then_some(()));
 }
 
@@ -206,7 +207,7 @@ fn a_server_that_shuts_down_answers_what_it_began_and_begins_nothing() {
 }
 
 #[test]
-fn a_shutdown_waits_for_so_long_and_says_whom_it_cut_off() {
+fn a_shutdown_waits_up_to_its_limit_and_reports_the_calls_it_cut_off() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_so_long"));
     let name = Room::name("cut");
     let clerk = Clerk::default();
@@ -220,7 +221,7 @@ fn a_shutdown_waits_for_so_long_and_says_whom_it_cut_off() {
     clerk.open.store(1, Ordering::SeqCst);
 }
 
-/// One puppet passes its binding on to another; what each says.
+/// One puppet passes its binding on to another. Returns what each of them says.
 fn pass_on(from: &mut Puppet, to: &mut Puppet, address: &str) -> (String, String) {
     to.begin(&format!("take {address}"));
     let gave = from.ask(&format!("give 0 {address}"));
@@ -235,7 +236,7 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     }
     let (open, picky, closed) = (Room::name("shared"), Room::name("picky"), Room::name("unshared"));
     let running = server()
-        // The third can't come by itself.
+        // The third puppet cannot import by itself.
         .mode(0o600)
         .limits_of(SOMEBODY, underpass::Limits { bindings: 1, ..underpass::Limits::default() })
         .export(
@@ -265,8 +266,8 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
         running.bindings().list().iter().all(|binding| binding.expires_in().is_some()),
         "nor is it longer"
     );
-    // It is a client of its own: counted for its user, on a binding that the first one's end does
-    // not end.
+    // It is a client of its own. It counts for its user, and its binding outlives the first
+    // client's end.
     let (gave, took) = pass_on(&mut first, &mut third, &format!("{open}-b"));
     assert!(gave == "()" && took.contains("Limit("), "{gave} {took}");
     assert_eq!(running.bindings().revoke(|binding| binding.peer().uid() == 0), 1);
@@ -275,7 +276,8 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     assert_eq!(running.bindings().revoke(|binding| binding.peer().uid() == SOMEBODY), 1);
     assert_eq!(third.ask("add 0"), "Revoked(NotStarted)");
     until("its room to be free", || (regions() == 0).then_some(()));
-    // What was not taken when the first one's binding ended gives nothing any more.
+    // A binding that was not taken before the first client's binding ended cannot be taken any
+    // more.
     let (give, take) = (listen(&format!("{open}-c")).unwrap(), UnixStream::pair().unwrap());
     let mut first = bound(&open);
     assert_eq!(first.ask(&format!("give 0 {open}-c")), "()");
@@ -291,17 +293,17 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     assert!(gave == "NotAllowed" && took.contains("nobody has passed"), "{gave} {took}");
 }
 
-/// What was heard of bindings' ends.
+/// Events of the ends of bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     Hook(u64),
-    /// Of this binding, as the state knows it and as its drop is told.
+    /// The number of the binding, as its state knows it and as its drop is told.
     Dropped(u64, u64),
 }
 
 type Ends = Arc<Mutex<Vec<Heard>>>;
 
-/// State of a binding.
+/// The state of a binding.
 struct Transaction {
     owner: u64,
     ends: Ends,
@@ -320,7 +322,7 @@ trait Bank {
     fn owners(&self) -> Result<[u64; 3], CallError>;
 }
 
-/// Keeps state of each binding.
+/// Keeps state for each binding.
 #[derive(Clone, Default)]
 struct Ledger {
     ends: Ends,
@@ -341,7 +343,7 @@ impl Ledger {
     fn hook(&self) -> impl Fn(&Binding) + Send + Sync + 'static {
         let ends = self.ends.clone();
         move |binding| {
-            // It may wait, as a handler may, and is called as one is.
+            // The drop of a state runs like a handler, so it may wait.
             underpass::thread::sleep(Duration::from_millis(1));
             assert_eq!(Self::owner(), binding.id());
             ends.lock().unwrap().push(Heard::Hook(binding.id()));
@@ -384,7 +386,8 @@ impl Desk for Ledger {
         self.desk.begun()
     }
 
-    /// The owners of what is called, around a call of another interface, which sees one of its own.
+    /// The owners of the called interface, around a call of another interface, which sees an owner
+    /// of its own.
     fn workers(&self) -> Result<(u32, u32, u32), CallError> {
         let owner = || Self::owner() as u32;
         let (before, [there, ..]) = (owner(), self.other.as_ref().unwrap().owners()?);
@@ -406,7 +409,7 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
         assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
         let bindings = running.as_ref().unwrap().bindings();
         let id = match reason {
-            // It may be over before it can be looked at.
+            // The binding may be over before it can be examined.
             "expired" => None,
             _ => {
                 assert_eq!(puppet.ask("add 0"), "3");
@@ -446,7 +449,7 @@ fn a_binding_has_not_ended_while_a_call_of_it_runs() {
     let running = server.start().unwrap();
     let (mut dying, mut other) = (bound(&name), bound(&name));
     let id = running.bindings().list()[0].id();
-    // Calls that wait, beside others over further channels perhaps.
+    // Waiting calls, perhaps next to others over further channels.
     dying.ask("wait 0 3");
     until("the calls to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 3).then_some(()));
     drop(dying);
@@ -482,7 +485,7 @@ fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
             let cut_off = running.shutdown(Duration::from_secs(60));
             (cut_off, heard.heard())
         });
-        // The handler returns only when the shutdown has begun.
+        // The handler returns only after the shutdown has begun.
         until("the name to go", || (!path.exists()).then_some(()));
         ledger.desk.open.store(1, Ordering::SeqCst);
         let ended = vec![Heard::Hook(id), Heard::Dropped(id, id)];
@@ -508,7 +511,8 @@ fn each_import_is_one_owner_within_its_domain_too() {
     let other_id = owners(&other);
     assert_ne!(other_id, id);
     assert!(caller().is_none() && binding_state(|| 0).is_none(), "the call is over");
-    // A procedure that calls another interface is its caller, and is called by the same as before.
+    // A procedure that calls another interface is that call's caller. Its own caller stays the
+    // same.
     let teller = Ledger { other: Some(other), ..Ledger::default() };
     let desk = Room::name("teller");
     let serving = server().export(&desk, Desk::serve(teller.clone())).start().unwrap();

@@ -1,4 +1,4 @@
-//! Handlers that block in the kernel without having said so: they take the service from nobody
+//! Handlers that block in the kernel without announcing it. They take the service away from nobody
 //! else.
 
 use underpass_skip::skip;
@@ -6,12 +6,13 @@ use underpass_tests::{Puppet, Room, SOMEBODY, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// More than any test takes.
+/// More ms than any test takes.
 const FOR_EVER: u64 = 3_600_000;
-/// Activations that may be blocked in one user's calls.
+/// The number of activations that may be blocked in one user's calls.
 const BLOCKED: u32 = 16;
 
-/// A server in a process of its own, with so many processors, that exports a desk under that name.
+/// A server in a process of its own, with `processors` processors, and the name of the desk that it
+/// exports.
 fn server(of: &str, processors: u32, blocked: u32) -> (Puppet, String) {
     let name = Room::name(&format!("{of}-{processors}"));
     let mut server = Puppet::with_processors(SERVER, processors);
@@ -19,7 +20,7 @@ fn server(of: &str, processors: u32, blocked: u32) -> (Puppet, String) {
     (server, name)
 }
 
-/// A client of `name` with so many bindings.
+/// A client of `name` with `bindings` bindings.
 fn client(mut puppet: Puppet, name: &str, bindings: u32) -> Puppet {
     assert_eq!(puppet.ask(&format!("import {name} {bindings}")), "()");
     puppet
@@ -29,25 +30,25 @@ fn is_root() -> bool {
     underpass_os::process::user() == 0
 }
 
-/// Of one's own user, called over the first binding: how many calls have begun.
+/// The number of calls of the own user that have begun, asked over the first binding.
 fn begun(client: &mut Puppet) -> u32 {
     client.ask("begun 0").parse().unwrap()
 }
 
-/// How many activations there are, how many of them are blocked, and how many listeners run on
-/// donated processors.
+/// The number of activations, of blocked activations, and of listeners that run on donated
+/// processors.
 fn workers(client: &mut Puppet) -> [u32; 3] {
     let said = client.ask("workers 0");
     let numbers = said.trim_matches(['(', ')']).split(", ").map(|number| number.parse().unwrap());
     numbers.collect::<Vec<_>>().try_into().expect("three numbers")
 }
 
-/// Has `client` make so many calls over its first binding, each of which blocks for so many ms.
+/// Makes `client` start `calls` calls over its first binding. Each blocks for `ms` ms.
 fn doze(client: &mut Puppet, calls: u32, ms: u64) {
     assert_eq!(client.ask(&format!("doze 0 {calls} {ms}")), "begun");
 }
 
-/// Waits until as many calls of `wait` and `doze` have begun.
+/// Waits until `calls` calls of `wait` and `doze` have begun.
 fn all_begun(client: &mut Puppet, calls: u32) {
     until("all calls to begin", || (begun(client) == calls).then_some(()));
 }
@@ -64,21 +65,21 @@ fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
         all_begun(&mut other, processors + 2);
         (0..100).for_each(|_| assert_eq!(other.ask("add 0"), "3"));
         assert_eq!(blocking.ask("add 0"), "3", "its own calls go on too");
-        // Who comes only now.
+        // A client that comes only now.
         assert_eq!(client(Puppet::start(SERVER), &name, 1).ask("add 0"), "3");
     }
 }
 
-/// Each kind of caller is the first that waits while all processors are blocked: nobody else has
-/// had them replaced.
+/// In each round, a caller of another kind is the first that waits while all processors are
+/// blocked. No earlier caller has had them replaced.
 #[test]
-fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
+fn every_kind_of_caller_gets_blocked_workers_replaced() {
     let _watchdog = Watchdog::new("whoever_waits_behind_blocked_handlers");
-    // The line of the last binding is dormant from the start.
+    // The channel of the last binding is dormant from the start.
     for (how, bindings) in [("add", 1), ("thread", 1), ("beside", 1), ("task", 1), ("add", 200)] {
         for processors in [1, 2] {
             let (mut server, name) = server(&format!("{how}-{bindings}"), processors, BLOCKED);
-            // Of one processor, so that a thread can keep it busy.
+            // It has one processor, so that a thread can keep it busy.
             let mut other = client(Puppet::with_processors(SERVER, 1), &name, bindings);
             let mut blocking = client(Puppet::start(SERVER), &name, 1);
             doze(&mut blocking, processors, FOR_EVER);
@@ -110,12 +111,12 @@ fn one_user_s_blocked_handlers_leave_the_others_their_service() {
         until("as many to block as may", || (begun(&mut root) >= FEW).then_some(()));
         until("the user to be held", || (workers(&mut root)[1] >= FEW).then_some(()));
         (0..200).for_each(|_| assert_eq!(root.ask("add 0"), "3"));
-        // One that comes now is held too, also by another process, until others end: see the next
-        // test.
+        // A later call of the same user is held back too, also from another process, until others
+        // end. See the next test.
         same.begin("doze 0 1 0");
         (0..200).for_each(|_| assert_eq!(root.ask("thread 0"), "3"));
         let (all, [_, blocked, lent]) = (begun(&mut root), workers(&mut root));
-        // Those of the user's that listeners run, on its own processors, are in nobody's way.
+        // Calls of that user that listeners run, on the user's own processors, are in nobody's way.
         let most = FEW + processors + lent;
         assert!((FEW..=most).contains(&all), "{all} have begun, {blocked} are blocked, {lent} on loan");
         drop(greedy);
@@ -145,7 +146,7 @@ fn workers_that_took_the_places_of_blocked_ones_end_again() {
         let mut other = client(Puppet::start(SERVER), &name, 1);
         let usual = processors + underpass_os::cpu::allowed().unwrap().len() as u32;
         until("the first to be there", || (workers(&mut other)[0] == usual).then_some(()));
-        // Twice, as others then begin in the places of those that have ended.
+        // Twice, because other calls begin when the first ones have ended.
         for round in 1..=2 {
             let mut blocking = client(Puppet::start(SERVER), &name, 1);
             doze(&mut blocking, processors + 4, 500);

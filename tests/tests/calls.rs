@@ -46,7 +46,8 @@ fn an_import_of_an_own_export_is_a_direct_call() {
 fn arguments_of_any_size_arrive() {
     let _watchdog = Watchdog::new("arguments_of_any_size_arrive");
     let (_server, client) = server("sizes");
-    // Around the edges of the cell, of the A-stack and of the chunks that larger ones travel in.
+    // Sizes around the limits of the cell, of the A-stack, and of the chunks in which larger
+    // messages travel.
     for size in [0, 1, 38, 39, 40, 46, 47, 48, 49, 32_750, 32_766, 32_767, 32_768, 32_769, 65_536, 1_000_003]
     {
         let bytes: Vec<u8> = (0..size).map(|i| (i * 31) as u8).collect();
@@ -125,7 +126,8 @@ fn both_kinds_of_threads_call_at_once() {
 fn a_full_channel_makes_callers_wait() {
     let _watchdog = Watchdog::new("a_full_channel_makes_callers_wait");
     let (_server, client) = server("full");
-    // Twice as many callers as slots. Each of the first 64 blocks in the server until 64 are there.
+    // Twice as many callers as slots. Each of the first 64 calls blocks in the server until 64 have
+    // come.
     let threads: Vec<_> = (0..128)
         .map(|_| {
             let client = client.clone();
@@ -136,8 +138,8 @@ fn a_full_channel_makes_callers_wait() {
 }
 
 #[test]
-fn a_full_channel_overloads_who_will_not_wait() {
-    let _watchdog = Watchdog::new("a_full_channel_overloads_who_will_not_wait");
+fn a_full_channel_overloads_a_caller_that_will_not_wait() {
+    let _watchdog = Watchdog::new("a_full_channel_overloads_a_caller_that_will_not_wait");
     let (_server, client) = server("over");
     let threads: Vec<_> = (0..64)
         .map(|_| {
@@ -145,7 +147,7 @@ fn a_full_channel_overloads_who_will_not_wait() {
             thread::spawn(move || client.meet(65))
         })
         .collect();
-    // Before the channel is full some calls of this one are under way, that nobody waits for.
+    // Before the channel is full, some calls of this client are in progress that nobody waits for.
     client.quarantine(64);
     let hasty = client.with_deadline(std::time::Duration::from_millis(1));
     underpass_tests::until("the channel to be full", || {
@@ -153,7 +155,7 @@ fn a_full_channel_overloads_who_will_not_wait() {
         (failed == CallError::Overloaded).then_some(())
     });
     drop(client);
-    // Another binding releases those who wait.
+    // Another binding releases the waiting calls.
     let other = ProbeClient::import(_server.name()).unwrap();
     underpass_tests::until("all to meet", || {
         other.meet(0).unwrap();
@@ -221,10 +223,10 @@ fn a_deadline_frees_the_caller_and_later_the_slot() {
     let hasty = client.with_deadline(std::time::Duration::from_millis(1));
     let mut late = 0;
     for _ in 0..200 {
-        // More than there are slots: each comes back when its late reply does.
+        // More calls than slots. Each slot is free again when its late reply comes.
         match hasty.nap(3) {
             Err(CallError::Deadline(_)) => late += 1,
-            // This process itself may be late, or quicker than its slots come back.
+            // This process itself may be late, or faster than its slots come back.
             Ok(()) | Err(CallError::Overloaded) => {}
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,4 @@
-//! Threads that are cancelled in calls, and callers that give up calls whose handlers wait in calls
+//! Threads that are cancelled in calls, and callers that abandon calls whose handlers wait in calls
 //! of their own.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use underpass_tests::{Watchdog, Worker, WorkerClient, Works, cont, stop, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// So many calls at once are served: all slots are there.
+/// Checks that all slots are free: that many concurrent calls are served.
 fn all_slots_are_there(client: &WorkerClient) {
     let callers: Vec<_> = (1000..1064)
         .map(|id| {
@@ -76,7 +76,7 @@ fn threads_are_cancelled_wherever_they_wait_for_a_stopped_server() {
     client.note(0).unwrap();
     client.quarantine(64);
     stop(works.server.pid());
-    // 64 have a slot, the others wait for one.
+    // 64 calls have a slot, and the others wait for one.
     let callers: Vec<_> = (1..=100)
         .map(|id| {
             let client = client.clone();
@@ -88,7 +88,7 @@ fn threads_are_cancelled_wherever_they_wait_for_a_stopped_server() {
     let told: Vec<_> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
     let so_many = |outcome| told.iter().filter(|told| **told == Err(CallError::Cancelled(outcome))).count();
     assert_eq!((so_many(Outcome::Unknown), so_many(Outcome::NotStarted)), (64, 36), "{told:?}");
-    // What it takes now is refused, or ended by a handler that sees it: no slot is lost.
+    // Calls that it takes now are refused, or are ended by a handler that notices. No slot is lost.
     cont(works.server.pid());
     all_slots_are_there(&client);
     let executed = works.log.executed();
@@ -100,7 +100,7 @@ fn cancelling_races_with_replies() {
     let _watchdog = Watchdog::new("cancelling_races_with_replies");
     let works = Works::new(SERVER, "cancelled-races");
     let client = works.client();
-    // A server that gets no processor meanwhile has captured nobody.
+    // A server that gets no processor meanwhile does not count as holding its callers.
     client.quarantine(64);
     for id in 0..300 {
         let called = client.clone();
@@ -113,7 +113,7 @@ fn cancelling_races_with_replies() {
     all_slots_are_there(&client);
 }
 
-/// Three servers, and the way along the last two.
+/// Three servers, and the names of the last two.
 struct Chain {
     first: Works,
     middle: Works,
@@ -130,7 +130,8 @@ impl Chain {
         [&self.middle, &self.last].map(|works| works.server.name().to_owned())
     }
 
-    /// What the handlers of the first two were told of their calls, once they were.
+    /// The results that the handlers of the first two servers got from their calls, once they got
+    /// them.
     fn told(&self) -> [Vec<Option<CallError>>; 2] {
         [&self.first, &self.middle].map(|works| {
             let client = works.client();
@@ -138,15 +139,15 @@ impl Chain {
         })
     }
 
-    /// Waits until so many handlers of the last have seen that nobody waits.
+    /// Waits until that many handlers of the last server have seen that nobody waits.
     fn until_ended(&self, calls: u64) {
         let client = self.last.client();
         let _ = until("the last handler to see it", || client.ended().ok().filter(|ended| *ended >= calls));
     }
 }
 
-/// The first two were told that their calls had ended; but the last, which looks all the time, may
-/// see it and reply before the middle one gives its slot up.
+/// The first two servers were told that their calls had ended. But the last handler checks all the
+/// time, and may reply before the middle one gives its slot up.
 fn ended_early([first, middle]: [Vec<Option<CallError>>; 2]) {
     let early = Some(CallError::Cancelled(Outcome::Unknown));
     assert_eq!(first, std::slice::from_ref(&early));
@@ -166,7 +167,7 @@ fn giving_up_reaches_the_end_of_a_chain() {
     assert_eq!(caller.join().unwrap(), Err(CallError::Abandoned(Outcome::Unknown)));
     ended_early(chain.told());
     chain.until_ended(1);
-    // A call that says nothing beforehand, given up because its thread is cancelled.
+    // A call whose abandonment was not announced: its thread is cancelled.
     let (called, rest) = (client.clone(), chain.rest());
     let caller = thread::spawn(move || called.pass(&rest, 2));
     chain.last.until_executed(2);
@@ -181,10 +182,11 @@ fn a_deadline_reaches_the_end_of_a_chain() {
     let _watchdog = Watchdog::new("a_deadline_reaches_the_end_of_a_chain");
     let chain = Chain::new("chain-late");
     let client = chain.first.client();
-    // So long that the last is reached; who was not gets there the next time.
+    // A deadline that is long enough for the last server to be reached. If it was not reached, the
+    // next deadline is longer.
     let millis = (0..12).map(|n| 20 << n).find(|millis| {
         let told = client.with_deadline(Duration::from_millis(*millis)).pass(&chain.rest(), 1);
-        // `Ok` if the last has seen it, and was quicker.
+        // `Ok` if the last handler noticed first.
         assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_) | CallError::Panicked(_))), "{told:?}");
         chain.last.log.executed().contains_key(&1)
     });
@@ -214,8 +216,8 @@ fn calls_on_threads_that_work_for_a_handler_end_with_it() {
 }
 
 #[test]
-fn what_a_handler_must_finish_goes_on() {
-    let _watchdog = Watchdog::new("what_a_handler_must_finish_goes_on");
+fn a_call_that_a_handler_must_finish_goes_on() {
+    let _watchdog = Watchdog::new("a_call_that_a_handler_must_finish_goes_on");
     let chain = Chain::new("chain-finish");
     let (client, abandon) = (chain.first.client(), Abandon::new());
     let free = client.abandonable(&abandon);
@@ -229,7 +231,7 @@ fn what_a_handler_must_finish_goes_on() {
     for caller in [finishes, passes] {
         assert_eq!(caller.join().unwrap(), Err(CallError::Abandoned(Outcome::Unknown)));
     }
-    // The one has ended, and the other, told in the same way, has not.
+    // One call has ended. The other one was told in the same way, and has not ended.
     chain.until_ended(1);
     assert_eq!(client.finished(), Ok(0));
     chain.last.log.note(11);

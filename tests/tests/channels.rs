@@ -1,5 +1,5 @@
-//! Bindings over which several activations call: each gets a channel of its own, and all of them
-//! end as one.
+//! Bindings over which several activations call. Each activation gets a channel of its own, and all
+//! channels end together.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, W
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// One test at a time: they count what their process has, and use all of its processors.
+/// The tests count what their process has and use all of its processors, so they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -20,7 +20,7 @@ fn import(server: &ServerProcess) -> ProbeClient {
     ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap()
 }
 
-/// Regions that `pid` has mapped.
+/// The regions that `pid` has mapped.
 fn mappings(pid: u32) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().filter(|line| line.contains("underpass-binding")).count()
@@ -85,7 +85,7 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
     let told = std::thread::scope(|scope| {
         let watched = client.clone();
         scope.spawn(move || {
-            // Nothing comes where there is but one CPU.
+            // With only one CPU nothing comes.
             let Ok(before) = called.recv() else { return };
             until("both calls to be under way", || (watched.counters().calls == before + 2).then_some(()));
             server.kill();
@@ -102,7 +102,7 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
         skip!("on one CPU a binding keeps one channel");
     };
     for told in told {
-        // One that it had not taken yet was not started.
+        // A call that it had not taken yet was not started.
         assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
     }
     assert_eq!(client.null(), Err(CallError::PeerDied(Outcome::NotStarted)));
@@ -111,8 +111,7 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
     assert_eq!(mappings(pid), 0);
 }
 
-/// Another process that has two channels to `name`, and calls over both; nothing where there is but
-/// one CPU.
+/// Another process that has two channels to `name` and calls over both. `None` with only one CPU.
 fn other_crowd(name: &str) -> Option<Child> {
     let mut other = Command::new(SERVER)
         .args([name, "crowd"])

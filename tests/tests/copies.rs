@@ -1,4 +1,4 @@
-//! How often arguments and results are copied (LRPC, Table III), and what a client can change of
+//! How often arguments and results are copied (LRPC, Table III), and what a client can change in
 //! them.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use underpass_tests::{Room, Scales, ScalesClient, ServerProcess, Watchdog, until
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// One test at a time: they count what their process copies.
+/// The tests count what their process copies, so they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,7 @@ fn scales(name: &str) -> (ServerProcess, ScalesClient) {
 #[cfg(debug_assertions)]
 type Counted = [u64; 4];
 
-/// What `call` copied, and nothing else.
+/// The bytes that `call` copied, and nothing else.
 #[cfg(debug_assertions)]
 fn count(client: &ScalesClient, call: impl Fn()) -> Counted {
     let both = || {
@@ -38,21 +38,21 @@ fn count(client: &ScalesClient, call: impl Fn()) -> Counted {
         [sent, out_of, into, received]
     };
     let since = |then: Counted, now: Counted| std::array::from_fn(|n| now[n] - then[n]);
-    // What it costs to ask is known from asking twice.
+    // Asking twice shows what asking costs.
     let (first, second) = (both(), both());
     call();
     let cost: Counted = since(first, second);
     since(cost, since(second, both()))
 }
 
-/// LRPC's column of Table III, in bytes: `AE` of arguments from which the server is protected, `A`
-/// of others, `F` of results. That the server writes a result into the A-stack has no letter there,
-/// since LRPC's procedures write it there in the first place.
+/// LRPC's column of Table III, in bytes. `AE` are arguments that are protected from the client, `A`
+/// other arguments, and `F` results. The server's write of a result into the A-stack has no letter,
+/// since LRPC's procedures make their results there.
 #[test]
 #[cfg(debug_assertions)]
 fn copies_are_those_of_lrpcs_third_table() {
-    /// Bytes, and those of their length before them. With an error without bytes a result of a
-    /// number takes nine.
+    /// The bytes, and their length before them. Next to an error without bytes, a numeric result
+    /// takes nine.
     const N: u64 = 1000;
     const LENGTH: u64 = 9;
     const SUM: u64 = 9;
@@ -61,12 +61,12 @@ fn copies_are_those_of_lrpcs_third_table() {
     let bytes: Vec<u8> = (0..N).map(|n| n as u8).collect();
     let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
     let message = N + LENGTH;
-    // In an annex, and in a file beside the channel.
+    // In an overflow buffer, and in a file beside the channel.
     const LARGE: u64 = 1 << 20;
     const HUGE: u64 = (64 << 20) + 1;
     let long = |len: u64| vec![1; len as usize];
     let (large, huge) = (long(LARGE), long(HUGE));
-    // The first makes the annexes, the others use them.
+    // The first call makes the overflow buffers, and the others reuse them.
     let large_lent = || count(&client, || assert_eq!(client.lent(&large), Ok(LARGE)));
     let large_given =
         || count(&client, || assert_eq!(client.given(LARGE as u32).map(|all| all.len()), Ok(large.len())));
@@ -134,7 +134,8 @@ fn copies_are_those_of_lrpcs_third_table() {
     }
 }
 
-/// The regions of this process that hold `bytes`, and where: as a hostile client finds its own.
+/// The places in the regions of this process that hold `bytes`. A hostile client finds its own
+/// bytes in this way.
 fn find(memory: &File, bytes: &[u8]) -> io::Result<Vec<u64>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let mut found = Vec::new();
@@ -160,7 +161,7 @@ fn a_client_changes_what_it_shares_and_nothing_else() {
         thread::spawn(move || theirs.twice(&kept, Shared::from(&shared)))
     };
     until("the handler to have looked once", || client.waits().unwrap().then_some(()));
-    // A client may write to its A-stacks whenever it likes.
+    // A client may write to its A-stacks at any time.
     let memory = File::options().read(true).write(true).open("/proc/self/mem").unwrap();
     for (bytes, value) in [(&kept, 30), (&shared, 50)] {
         let places = find(&memory, bytes).unwrap();

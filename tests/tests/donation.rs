@@ -1,4 +1,4 @@
-//! Processors that callers donate: calls of servers that have none of their own.
+//! Processors that callers donate, and calls of servers without processors of their own.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_o
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// It serves on donated processors alone.
+/// The server serves only on donated processors.
 fn without_processors(command: &mut Command) {
     command.env("UNDERPASS_PROCESSORS", "0");
 }
@@ -21,7 +21,7 @@ fn start(of: &str) -> (ServerProcess, ProbeClient) {
     (server, client)
 }
 
-/// Calls until the server's listeners have begun, and take what is donated.
+/// Calls until the server's listeners have started and accept donations.
 fn warm(client: &ProbeClient) {
     until("a processor to be taken", || {
         client.null().unwrap();
@@ -53,8 +53,8 @@ fn threads_and_kernel_threads_donate() {
     let (_server, client) = start("threads");
     warm(&client);
     let before = client.counters().donations_given;
-    // On a busy machine the listener may be late to listen, and the server's own processor comes
-    // first for a while.
+    // On a busy machine the listener may be late, and the server's own processor serves first for a
+    // while.
     until("donations", || {
         let inside = client.clone();
         thread::spawn(move || (0..300).for_each(|_| inside.null().unwrap())).join().unwrap();
@@ -64,12 +64,12 @@ fn threads_and_kernel_threads_donate() {
 
 #[test]
 fn sleepers_wake_beside_callers_that_donate_all_the_time() {
-    /// Calls of each caller at the most; a tenth of a second of them and more.
+    /// The most calls of each caller. They take more than a tenth of a second.
     const CALLS: usize = 400_000;
     let _watchdog = Watchdog::new("sleepers_wake_beside_callers_that_donate_all_the_time");
     let (_server, client) = start("sleepers");
     warm(&client);
-    // On every processor one whose calls are answered without a pause.
+    // On every processor runs a caller whose calls are answered without a pause.
     let callers = cpu::allowed().unwrap().len();
     let slept = Arc::new(AtomicUsize::new(0));
     let sleepers: Vec<_> = (0..2 * callers)
@@ -123,7 +123,7 @@ fn one_donation_serves_all_calls_that_wait() {
     assert!(given < calls / 2, "{given} donations for {calls} calls");
 }
 
-/// A chain of three servers, the last of which naps for so long.
+/// A chain of three servers. The last one naps for the given times.
 fn chain(of: &str, naps: &[u64], last: impl FnOnce(&mut Command)) -> u64 {
     let first = start(&format!("{of}-a"));
     let second = start(&format!("{of}-b"));
@@ -146,8 +146,8 @@ fn a_processor_goes_along_a_chain_and_back() {
 #[test]
 fn a_listener_hears_of_replies_that_come_without_a_processor() {
     let _watchdog = Watchdog::new("a_listener_hears_of_replies_that_come_without_a_processor");
-    // The last naps, or has processors of its own: the others have given theirs back when its reply
-    // comes.
+    // The last server naps, or has processors of its own. The others have returned theirs when its
+    // reply comes.
     chain("late", &[30; 10], without_processors);
     chain("own", &[0, 1, 30, 0, 1, 30], |_| {});
 }
@@ -158,8 +158,8 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
     let (_server, client) = start("behind");
     warm(&client);
     let inside = client.clone();
-    // The reply to the first call is there before the second blocks the donated processor, until
-    // the third comes.
+    // The reply to the first call is there before the second call blocks the donated processor
+    // until the third comes.
     let done = thread::spawn(move || {
         let quick = {
             let client = inside.clone();
@@ -176,8 +176,8 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
     assert_eq!(done.join().unwrap(), Ok(()));
 }
 
-/// Two servers that sleep are called by two threads of one activation. They have no listener where
-/// that runs, unless it is the same CPU.
+/// Two threads of one activation call two servers that sleep. Neither server has a listener where
+/// that activation runs, unless it is the same CPU.
 #[test]
 fn a_call_does_not_wait_for_another_servers() {
     const NAME: &str = "a_call_does_not_wait_for_another_servers";
@@ -202,8 +202,9 @@ fn a_call_does_not_wait_for_another_servers() {
         let asleep = |server: &ServerProcess| state_of(server.pid()).bytes().all(|state| state == b'S');
         until("both to sleep", || (asleep(&one) && asleep(&another)).then_some(()));
         thread::spawn(move || {
-            // It has no processor forced upon it, since its caller may be freed, but is left to who
-            // idles, as the sibling's is: that one runs as soon as this one waits.
+            // The call does not force its processor on the server, because its caller may be freed.
+            // An idle worker serves it, and the sibling's call as well: the sibling runs as soon as
+            // this thread waits.
             let endless = first.urgent().abandonable(&Abandon::new());
             let sibling = thread::spawn(move || {
                 second.null().unwrap();
@@ -267,7 +268,7 @@ fn a_client_killed_while_its_processor_is_lent_leaves_the_server_to_others() {
         (0..100).for_each(|_| client.null().unwrap());
     }
     let (_, taken, returned) = client.donations().unwrap();
-    // Counted one after the other, so what came between may be in the second alone.
+    // The two are read one after the other, so donations in between may be in the second alone.
     let away = taken.saturating_sub(returned);
     assert!(away <= cpu::allowed().unwrap().len() as u64, "{taken} - {returned}");
 }
@@ -295,13 +296,13 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
     let done = Arc::new(AtomicBool::new(false));
     thread::spawn(move || {
         let told = done.clone();
-        // It is ready always, on the same activation.
+        // The sibling is always ready, on the same activation.
         let sibling = thread::spawn(move || {
             while !told.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
         });
-        // One for each call, or for few of them where others want the CPU as well.
+        // One for each call, or for a few calls where others want the CPU as well.
         let enough = urgent.counters().donations_given + 10;
         until("more than ten donations", || {
             urgent.null().unwrap();
@@ -314,8 +315,7 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
     .unwrap();
 }
 
-/// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a
-/// minute.
+/// How long eight domains call one another, in seconds. `$UNDERPASS_TEST_LONG` makes it a minute.
 fn span() -> Duration {
     Duration::from_secs(if underpass_tests::long() { 60 } else { 3 })
 }
@@ -329,7 +329,7 @@ fn eight_domains_on_two_processors_call_one_another() {
         .collect();
     let names: Vec<_> = servers.iter().map(|server| server.name().to_owned()).collect();
     let end = Instant::now() + span();
-    // Each begins with another, and goes through all.
+    // Each caller begins with another domain, and goes through all of them.
     let callers: Vec<_> = (0..DOMAINS)
         .map(|n| {
             let mut names = names.clone();
@@ -354,7 +354,7 @@ fn eight_domains_on_two_processors_call_one_another() {
     let (calls, paid, in_vain) = all;
     eprintln!("{calls} calls, {paid} spins that paid, {in_vain} in vain");
     assert!(chains > 0 && calls >= chains * DOMAINS as u64, "{chains} chains, {calls} calls");
-    // Who spins in vain does so once for a call on each side, and then sleeps: no processor spins
-    // while calls wait for it, over and over.
+    // A spin in vain happens at most once for a call on each side, before a sleep. No processor
+    // spins repeatedly while calls wait for it.
     assert!(in_vain <= 2 * calls, "{in_vain} spins in vain, {paid} that paid, {calls} calls");
 }

@@ -1,4 +1,5 @@
-//! The stacks of calls: their number is bounded, whoever calls, and those that are not needed go.
+//! The stacks of calls. Their number is bounded, whoever calls, and stacks that are not needed are
+//! freed.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +7,15 @@ use underpass::{Limits, Server, estacks, processors};
 use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
-/// What is kept at the most, for each activation and for all of them, once others were not needed
-/// for a while.
+/// The most stacks that are kept, for each activation and for all together, once the others were
+/// not needed for a while.
 const KEPT: u64 = 64;
 
-/// One test at a time: the bound is the domain's.
+/// The bound belongs to the domain, so these tests run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// `count` bindings of one process call at once, and wait in their handlers, of which `bound` may.
+/// `count` bindings of one process call at once. At most `bound` of the calls may wait in their
+/// handlers.
 fn so_many_wait(name: &str, count: usize, bound: usize) {
     let (name, clerk) = (Room::name(name), Clerk::default());
     let own = underpass_os::process::user();
@@ -41,7 +43,7 @@ fn so_many_wait(name: &str, count: usize, bound: usize) {
     until("the last to end", || (estacks::counts().associated == 0).then_some(()));
 }
 
-/// So many activations there are, listeners too.
+/// The number of activations, listeners included.
 fn activations() -> usize {
     processors::activation_counts().unwrap().activations
 }
@@ -57,14 +59,15 @@ fn ten_thousand_clients_hold_a_bounded_number_of_stacks() {
     assert!(counts.most_associated <= BOUND + activations(), "{counts:?}");
     until("those that are not needed to go", || {
         let (counts, kept) = (estacks::counts(), KEPT * (activations() as u64 + 1));
-        // Where the handlers waited on many activations, each may keep all of its own.
+        // If the handlers waited on many activations, each activation may keep all of its own
+        // stacks.
         (counts.exist <= kept && (counts.reclaimed > 0 || BOUND as u64 <= kept)).then_some(())
     });
 }
 
 #[test]
-fn with_room_for_one_all_come_to_their_turn() {
+fn with_one_stack_all_calls_run_in_turn() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("with_room_for_one_all_come_to_their_turn");
+    let _watchdog = Watchdog::new("with_one_stack_all_calls_run_in_turn");
     so_many_wait("narrow", 100, 1);
 }

@@ -1,4 +1,4 @@
-//! Names: found, missing, taken, stale, forbidden, nonsense.
+//! Names that are found, missing, taken, stale, forbidden or invalid.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -28,7 +28,7 @@ fn a_missing_name_is_told_at_once() {
     assert!(failed.to_string().contains("import_within"), "{failed}");
 }
 
-/// What a program of another process says of a name that nobody exports.
+/// The error of a program of another process for a name that nobody exports.
 fn missing(name: &str, set: &[(&str, &Path)]) -> String {
     let mut client = Command::new(SERVER);
     client.args([name, "linger"]).env_remove("UNDERPASS_DIR").env_remove("XDG_RUNTIME_DIR");
@@ -64,7 +64,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
     assert!(of_user.contains(&format!("in {user} and nowhere else")), "{of_user}");
     assert!(of_user.contains("neither $UNDERPASS_DIR nor $XDG_RUNTIME_DIR is set"), "{of_user}");
 
-    // Somebody exports it in the session, and the other side has another variable set.
+    // The server exports it in the session, and the other side has another variable set.
     let running = Server::new().directory(&directory).export(&name, Probe::serve(Subject::default())).start();
     let elsewhere = Room::directory();
     let found = missing(&name, &[("UNDERPASS_DIR", elsewhere), ("XDG_RUNTIME_DIR", &session)]);
@@ -95,8 +95,7 @@ fn a_name_of_another_user_is_found_by_root() {
     assert!(told.contains(&format!("user 61000 exports {}: run as that user", path.display())), "{told}");
 }
 
-/// The server's end is certain. Whether somebody starts it anew is not, so `import_within` waits
-/// for that.
+/// The server has certainly ended. It may be started again, so `import_within` waits for that.
 #[test]
 fn a_dead_server_is_told_at_once_or_waited_for() {
     let _watchdog = Watchdog::new("a_dead_server_is_told_at_once_or_waited_for");
@@ -156,8 +155,8 @@ fn a_stale_name_is_replaced_and_a_living_one_refused() {
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
-    let _watchdog = Watchdog::new("what_is_no_socket_is_left_alone");
+fn a_file_that_is_no_socket_is_left_alone() {
+    let _watchdog = Watchdog::new("a_file_that_is_no_socket_is_left_alone");
     let (name, path) = (Room::name("file"), Room::directory().join(Room::name("file")));
     fs::write(&path, "somebody's").unwrap();
     let refused = export(&name).unwrap_err();
@@ -192,7 +191,7 @@ fn another_user_is_refused_unless_the_mode_lets_it() {
     if underpass_os::process::user() != 0 {
         skip!("only root can become another user");
     }
-    // A directory that another user can look into, unlike the checkout perhaps.
+    // A directory that another user can read. The checkout may not be one.
     let directory = std::env::temp_dir().join(format!("underpass-users-{}", std::process::id()));
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
@@ -233,8 +232,8 @@ fn a_domain_without_files_is_told_what_to_raise() {
     let _watchdog = Watchdog::new("a_domain_without_files_is_told_what_to_raise");
     let server = ServerProcess::start(SERVER, &Room::name("files"), "probe");
     let mut refused = 0;
-    // From too few for anything to enough; at each number something else is the first that has no
-    // file left.
+    // From too few files for anything to enough of them. At each number, another step is the first
+    // that has no file.
     for files in 4..12 {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
         let output =
@@ -249,7 +248,7 @@ fn a_domain_without_files_is_told_what_to_raise() {
     assert!(ProbeClient::import(server.name()).unwrap().null().is_ok(), "the server goes on");
 }
 
-/// Whether `pid` has an inotify descriptor: the kernel waits for a grace period to close one.
+/// Whether `pid` has an inotify descriptor. Closing one makes the kernel wait for a grace period.
 fn has_inotify(pid: u32) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     files.filter_map(|file| fs::read_link(file.path()).ok()).any(|at| at.ends_with("anon_inode:inotify"))
@@ -257,7 +256,7 @@ fn has_inotify(pid: u32) -> bool {
 
 #[test]
 fn a_killed_server_accepts_nobody_once_its_clients_have_heard() {
-    /// Connections that the kernel queues at a socket.
+    /// The connections that the kernel queues at a socket.
     const BACKLOG: usize = 1024;
     let _watchdog = Watchdog::new("a_killed_server_accepts_nobody");
     let directory = Directory::from_environment();
@@ -273,7 +272,7 @@ fn a_killed_server_accepts_nobody_once_its_clients_have_heard() {
         accepted.push((0..).take_while(|_| Socket::connect(&directory, server.name()).is_ok()).count());
         server.kill();
     }
-    // The least of them: while it ends, others may run in its place.
+    // The fewest: while one process ends, others may run in its place.
     let least = *accepted.iter().min().unwrap();
     assert!(least < BACKLOG / 10, "connections that a dead process accepted: {accepted:?}");
 }
@@ -288,7 +287,7 @@ fn a_process_that_waits_for_a_server_has_nothing_that_delays_its_end() {
         assert!(!has_inotify(std::process::id()) && !importer.is_finished());
     }
     let _running = export(&name).unwrap();
-    // It finds this very process, or a name that leads to it.
+    // It finds this process, or a name that leads to it.
     importer.join().unwrap().unwrap();
 }
 
@@ -302,7 +301,7 @@ fn an_import_waits_while_more_clients_than_the_kernel_queues_wait_to_be_accepted
     let begun = Instant::now();
     let little = Duration::from_millis(50);
     let failed = ProbeClient::import_within(server.name(), little).unwrap_err();
-    // However long it takes: no less.
+    // It may take longer, but not less.
     assert!(matches!(failed, ImportError::NoAnswer(..)) && begun.elapsed() >= little, "{failed}");
     let name = server.name().to_owned();
     let importer = std::thread::spawn(move || ProbeClient::import_within(&name, ServerProcess::soon()));

@@ -1,4 +1,4 @@
-//! A client that floods a server takes its share of it, and no more.
+//! A client that floods a server takes its share of the server, and no more.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,13 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_o
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// The most calls of one client in a row while others wait, as the dispatcher says.
+/// The most calls of one client in a row while others wait, as in the dispatcher.
 const SHARE: u64 = 8;
 
-/// Calls of the flood that wait already when the other's is looked at.
+/// Calls of the flood that wait already when the other client's call is examined.
 const FLOOD: u64 = 60;
 
-/// Activations that may serve: the server's only one, and one that takes its place should it be
-/// held up.
+/// Activations that may serve: the server's only one, and one that replaces it if it is held up.
 const SERVING: u64 = 2;
 
 const ROUNDS: usize = 30;
@@ -27,8 +26,8 @@ fn signal(server: &ServerProcess, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// The calls of the flood that are served before the other client's, which has come before them
-/// all.
+/// The number of calls of the flood that are served before the other client's call, although that
+/// came before them all.
 fn served_before(server: &ServerProcess, flood: &ProbeClient, other: &ProbeClient) -> u64 {
     let served = other.turn().unwrap() + 1;
     signal(server, "-STOP");
@@ -38,7 +37,7 @@ fn served_before(server: &ServerProcess, flood: &ProbeClient, other: &ProbeClien
         let client = other.clone();
         std::thread::spawn(move || client.turn())
     };
-    // A caller sleeps after it has posted.
+    // A caller sleeps after it has posted, so a sleep shows that the call is posted.
     until("the other's call", || (other.counters().sleeps > sleeps).then_some(()));
     let threads: Vec<_> = (0..FLOOD)
         .map(|_| {
@@ -60,7 +59,8 @@ fn a_flood_delays_anothers_call_by_its_share() {
     let &[near, far, ..] = cpu::allowed().unwrap().as_slice() else {
         skip!("on one CPU each client's calls are served on its own processor");
     };
-    // Each client would donate its own processor elsewhere, and share nothing.
+    // Without this, each client would donate its own processor elsewhere, and nothing would be
+    // shared.
     let server = ServerProcess::start_with(SERVER, &Room::name("fair"), "probe", |command| {
         command.env("UNDERPASS_TEST_CPU", far.to_string());
     });
@@ -71,7 +71,7 @@ fn a_flood_delays_anothers_call_by_its_share() {
     assert!(before.iter().all(|&calls| calls <= SHARE * SERVING), "served before the other's: {before:?}");
 }
 
-/// How many calls each of some clients made of a server of the lowest priority, beside busy CPUs.
+/// How many calls each of the clients made to a server of the lowest priority, beside busy CPUs.
 fn calls_of_each(server: &str) -> Vec<u64> {
     const CLIENTS: usize = 4;
     const SPAN: Duration = Duration::from_secs(2);
@@ -97,16 +97,16 @@ fn calls_of_each(server: &str) -> Vec<u64> {
                 })
             })
             .collect();
-        // Nobody waits for this: it is how long they are watched.
+        // Nothing waits for this: it is how long the clients are watched.
         std::thread::sleep(SPAN);
         over.store(true, Ordering::Relaxed);
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     })
 }
 
-/// The kernel serves them by turns over a Unix socket. Giving way at a low priority loses the CPU
-/// for a hundred slices, so that the client that was polled for had hundreds of times as many
-/// calls.
+/// Over a Unix socket the kernel serves the clients in turn. A thread that yields at a low priority
+/// loses the CPU for a hundred slices. So the client that the server polled for would have hundreds
+/// of times as many calls.
 #[test]
 fn a_server_of_low_priority_serves_its_clients_evenly() {
     const TRIES: usize = 6;

@@ -1,5 +1,5 @@
-//! Servers that lie to a client, or damage what they share with it: the client's calls end with an
-//! error that says so.
+//! Servers that lie to a client, or damage the memory that they share with it. The client's calls
+//! end with an error that says so.
 
 #[path = "hostile/end.rs"]
 mod end;
@@ -29,18 +29,17 @@ use underpass_wire::to_bytes;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// No import takes as long.
+/// Longer than any import takes.
 const LONG: Duration = Duration::from_secs(1000);
 
-/// A server made by hand, an honest one besides, and the files of this process while nobody else is
-/// there.
+/// A hand-made server, an honest one, and the files of this process while no other client is there.
 struct Scene {
     listening: Listening,
     name: String,
     _server: ServerProcess,
     honest: ProbeClient,
     files: Files,
-    /// Files are counted by the process, so one test runs at a time.
+    /// Files are counted for the process, so one test runs at a time.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -57,12 +56,12 @@ impl Scene {
         Self { listening, name, _server: server, honest, files, _alone: alone }
     }
 
-    /// The test has opened files of its own: they belong here.
+    /// Counts again, because the test has opened files of its own.
     fn count(&mut self) {
         self.files = Files::own();
     }
 
-    /// Takes in the next client, hears its hello and answers with `said` and `files`.
+    /// Accepts the next client, receives its hello, and answers with `said` and `files`.
     fn answer(&self, said: &[u8], files: &[BorrowedFd<'_>]) -> Socket {
         self.answer_to(until("a client", || self.listening.accept().ok()), said, files)
     }
@@ -75,12 +74,12 @@ impl Scene {
         socket
     }
 
-    /// Makes a binding with the next client, if one waits.
+    /// Makes a binding with the next client, if one is waiting.
     fn bind_if_wanted(&self) -> Option<End> {
         self.listening.accept().ok().map(|socket| self.bind_to(socket))
     }
 
-    /// Takes in the next client and makes a binding as an honest server does.
+    /// Accepts the next client and makes a binding as an honest server does.
     fn bind(&self) -> End {
         self.bind_to(until("a client", || self.listening.accept().ok()))
     }
@@ -91,8 +90,8 @@ impl Scene {
         End { socket, number: 0, channel, region: Arc::new(Region::adopt(file.as_fd(), STACK).unwrap()) }
     }
 
-    /// What `call` gives over a binding whose other end does `lie`, and then stays until the client
-    /// hangs up.
+    /// The result of `call` over a binding whose other end does `lie`, and then stays until the
+    /// client hangs up.
     fn lied_to<R>(&self, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&ProbeClient) -> R) -> R {
         let given = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -106,8 +105,8 @@ impl Scene {
         given
     }
 
-    /// A call over a binding whose other end does `lie` ends with a violation, and closes that
-    /// binding alone.
+    /// Checks that a call over a binding whose other end does `lie` ends with a violation, and that
+    /// only that binding is closed.
     fn violates(&self, lie: impl FnOnce(&End) + Send) {
         self.lied_to(lie, |client| {
             violation(client.pid());
@@ -115,7 +114,7 @@ impl Scene {
         });
     }
 
-    /// How an import from a server that answers so fails.
+    /// The error of an import from a server that answers so.
     fn import_fails(&self, said: &[u8], files: &[BorrowedFd<'_>]) -> ImportError {
         let failed = std::thread::scope(|scope| {
             scope.spawn(|| until_gone(&self.answer(said, files)));
@@ -127,7 +126,7 @@ impl Scene {
 
     fn is_unharmed(&self) {
         assert_eq!(self.honest.add(1, 2), Ok(3));
-        // The honest binding's region alone.
+        // Only the honest binding's region is left.
         until("this domain to let go", || {
             (self.files.others() == 0 && regions_of(std::process::id()) == 1).then_some(())
         });
@@ -147,7 +146,7 @@ fn call(end: &End) -> Cell {
     until("a call", || end.take())
 }
 
-/// The reply to `call` that an honest server gives.
+/// The reply to `call` as an honest server sends it.
 fn done(call: &Cell, bytes: &[u8]) -> Cell {
     Cell::inline(call.slot(), DONE, bytes).unwrap()
 }
@@ -175,8 +174,8 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     let (_annex, file) = OverflowBuffer::create(1).unwrap().unwrap();
     scene.count();
     let in_annex = |slot| Cell { place: PayloadPlace::OverflowBuffer, length: 10, ..Cell::new(slot, DONE) };
-    // One that there is not, whatever the kept word says; one that the server makes, for a reply
-    // and for nothing.
+    // A buffer that does not exist, whatever the buffer word says. A buffer that the server makes,
+    // for a reply and for nothing.
     scene.violates(|end| end.post(&in_annex(call(end).slot())));
     scene.violates(|end| {
         let call = call(end);
@@ -194,8 +193,8 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
         call(end);
         end.say(&[[10; 8], [0; 8]].concat(), &[file.as_fd()]);
     });
-    // The client's own, of which the server says that it has another, or more bytes than it has
-    // room for.
+    // The client's own buffer, while the server names another number, or more bytes than the buffer
+    // has.
     for (number, length) in [(2, 10), (1, 1 << 20), (1, u32::MAX)] {
         let lie = |end: &End| {
             let call = call(end);
@@ -225,7 +224,7 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
         e => panic!("{e}"),
     };
     assert_eq!(system(taken(Duration::ZERO)), ErrorKind::TimedOut);
-    // Its server has none to give, or gives what is none.
+    // Its server has none to give, or gives a file that is none.
     let shared = |files: &[BorrowedFd<'_>]| {
         let answer = |end: &End| {
             until("a question", || end.socket.receive(&mut [0; 16]).ok());
@@ -236,7 +235,7 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
     assert!(matches!(shared(&[]), Err(ShareError::NoRoom)));
     assert!(shared(&[null.as_fd()]).is_ok());
     assert_eq!(system(taken(LONG)), ErrorKind::InvalidData);
-    // Nor has who passes something on by itself.
+    // A domain that passes a binding on by itself has none either.
     (&giver).write_all(&[0]).unwrap();
     assert_eq!(system(taken(LONG)), ErrorKind::InvalidData);
     underpass_os::pass(&giver, giver.as_fd()).unwrap();
@@ -249,15 +248,15 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
     assert_eq!(system(taken(LONG)), ErrorKind::UnexpectedEof);
 }
 
-/// Answers calls until the client asks for a channel, says `said` with `files`, and goes on until
-/// the client has hung up.
+/// Answers calls until the client asks for a channel. Then it says `said` with `files`, and goes on
+/// until the client has hung up.
 fn serve_and_open(end: &End, said: u8, files: &[BorrowedFd<'_>]) {
     let mut waiting = Vec::new();
     loop {
         while let Some(call) = end.take() {
             waiting.push(call);
         }
-        // Late: both callers are to have calls under way.
+        // It answers late, because both callers must have calls in progress.
         if waiting.len() > 1 {
             let call = waiting.remove(0);
             end.post(&done(&call, &[0]));
@@ -329,7 +328,7 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
     for reply in replies {
         scene.violates(|end| end.post(&reply(&call(end))));
     }
-    // To no call at all.
+    // A reply to no call at all.
     scene.violates(|end| end.post(&Cell::inline(5, DONE, &[0]).unwrap()));
     for bits in [3 << 54, 0x7fff << 48] {
         scene.violates(|end| {
@@ -357,7 +356,7 @@ fn a_count_that_lies_deceives_about_its_own_calls_alone() {
         assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
         scene.is_unharmed();
     }
-    // A call that was refused for a deadline that it didn't have.
+    // A call that was refused for a deadline that it did not have.
     let refusal =
         scene.lied_to(|end| end.post(&Cell::inline(call(end).slot(), 4, &[0]).unwrap()), ProbeClient::pid);
     assert_eq!(refusal, Err(CallError::Deadline(Outcome::NotStarted)));
@@ -369,8 +368,8 @@ fn a_second_reply_to_a_call_closes_the_binding() {
     let scene = Scene::new("twice");
     let lie = |end: &End| {
         let reply = done(&call(end), &[0, 7, 0, 0, 0]);
-        // Both at once, or the second would pass for the reply to the next call: the first cell is
-        // written last.
+        // Both cells must appear at once, or the second would count as the reply to the next call.
+        // So the first cell is written last.
         let ring = Arc::new(HeapMemory::new(LINES as usize * LINE_WORDS));
         let sending = Sending::new(ring.clone(), 0, LINES);
         sending.post(&reply, 0);
@@ -397,7 +396,7 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
             end.post(&done(&call(end), bytes));
             end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
         }
-        // A list of more than memory holds: in the A-stack, and out of band.
+        // A list larger than memory, in the A-stack and out of band.
         let huge = [&[0, 255][..], &u64::MAX.to_le_bytes()].concat();
         let slot = call(end).slot();
         end.fill_stack(slot, &huge);
@@ -478,7 +477,7 @@ fn a_server_that_hangs_up_ends_every_call() {
     let gone = |result: Result<u32, CallError>| {
         assert!(matches!(result, Err(CallError::PeerDied(_) | CallError::Closed(_))), "{result:?}");
     };
-    // Right after the welcome; and with a call under way.
+    // Right after the welcome, and with a call in progress.
     scene.lied_to(|end| end.socket.hang_up(), |client| gone(client.pid()));
     scene.lied_to(
         |end| {

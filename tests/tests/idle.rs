@@ -10,30 +10,31 @@ use underpass_tests::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// Looks at a domain that should be idle: some hundred ms, in which one that polls would use many
-/// clock ticks, and one that wakes up now and then would be seen to sleep again.
+/// Reads of the state of a domain that should be idle. They take a few hundred ms. In that time a
+/// domain that polls would use many clock ticks, and one that wakes up now and then would be seen
+/// to sleep again.
 const LOOKS: u32 = 3_000;
 
-/// What can't stay the same in a domain that does anything.
+/// A state that changes if the domain does anything.
 fn state(pid: u32) -> (String, (u64, u64), u64) {
     (state_of(pid), switches_of(pid), ticks_of(pid))
 }
 
-/// How often the stretch of looks may begin anew: the peer may knock once more before it sleeps
+/// How often the reads may start again. The peer may wake a spare worker once more before it sleeps
 /// too.
 const STRETCHES: u32 = 20;
 
-/// Waits until all kernel threads of `pid` sleep and go on doing so.
+/// Waits until all kernel threads of `pid` sleep and keep sleeping.
 fn idles(pid: u32) {
     idles_within(pid, STRETCHES);
 }
 
-/// The same, where more may come first.
+/// As `idles`, where more wake-ups may come first.
 fn idles_within(pid: u32, stretches: u32) {
     let mut woken = Vec::new();
     for _ in 0..stretches {
-        // One reading is no moment: a thread may wake another between two lines of it. Two that
-        // agree are.
+        // One reading is not a snapshot: a thread may wake another between two lines of it. Two
+        // readings that agree are.
         let asleep = until("all kernel threads to sleep", || {
             let (before, now) = (state(pid), state(pid));
             (before == now && now.0.bytes().all(|state| state == b'S')).then_some(now)
@@ -74,11 +75,11 @@ fn a_server_that_nobody_has_called_sleeps() {
     assert_eq!(client.null(), Ok(()));
 }
 
-/// As on a kernel before 5.16, or in a sandbox.
+/// As on a kernel before 5.16, or in a sandbox: one sleep can watch only one word.
 #[test]
-fn who_may_watch_one_word_only_sleeps_too() {
-    let _watchdog = Watchdog::new("who_may_watch_one_word_only_sleeps_too");
-    // With listeners besides, and with those alone.
+fn a_domain_without_futex_waitv_sleeps_too() {
+    let _watchdog = Watchdog::new("a_domain_without_futex_waitv_sleeps_too");
+    // With listeners as well, and with listeners alone.
     for processors in ["1", "0"] {
         let name = Room::name(&format!("one-word-{processors}"));
         let mut command = Command::new("strace");
@@ -107,11 +108,11 @@ fn an_idle_server_does_not_enter_the_kernel() {
     idles(server.pid());
     let after = client.entries().unwrap();
     let Entries { all: entries, sleeps, .. } = after.since(before);
-    // Each kernel thread goes to sleep after the one call and before the other; a change of who
-    // looks may wake it once more.
+    // Each kernel thread goes to sleep after one call and before the next. A change of the polling
+    // thread may wake it once more.
     let threads = kernel_threads_of(server.pid()) as u64;
     assert!(sleeps <= 2 * threads + 4, "{sleeps} sleeps of {threads} kernel threads");
-    // A sleep is preceded by a barrier, and followed by another's wake-up.
+    // A barrier comes before each sleep, and another thread's wake-up after it.
     assert!(entries <= 4 * sleeps + 4, "{entries} kernel entries, {sleeps} of them sleeps");
 }
 
@@ -143,15 +144,15 @@ fn a_server_whose_handlers_all_block_and_hold_others_back_sleeps_too() {
     assert_eq!(server.ask(&format!("serve {name} 2")), "()");
     let mut client = Puppet::start(SERVER);
     assert_eq!(client.ask(&format!("import {name} 1")), "()");
-    // More than may block: the others are held back, and their client asks less and less often, ten
-    // times in 4 s.
+    // More than may block. The rest are held back, and their client retries less and less often,
+    // ten times in 4 s.
     client.ask("doze 0 8 3600000");
     until("as many to block as may", || (!["0", "1"].contains(&&*server.ask("begun-here"))).then_some(()));
     idles_within(server.pid(), 10 * STRETCHES);
     idles_within(client.pid(), 10 * STRETCHES);
 }
 
-/// No call waits when the last handler blocks, so none has the monitor look for its processor.
+/// No call waits when the last handler blocks, so none makes the monitor replace its processor.
 #[test]
 fn a_server_whose_last_handler_blocks_where_others_do_sleeps_too() {
     let _watchdog = Watchdog::new("a_server_whose_last_handler_blocks_where_others_do");

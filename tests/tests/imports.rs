@@ -1,4 +1,4 @@
-//! Imports, again and again: what each leaves is nothing.
+//! Repeated imports leave nothing behind.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use underpass_tests::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// Imports in a part; after each part all is counted.
+/// Imports in one part. Everything is counted after each part.
 const PART: u32 = 500;
 /// Imports in all, unless they go on for a minute.
 const SHORT: u32 = 3_000;
 const MINUTE: Duration = Duration::from_secs(60);
-/// The most that both sides may have grown by, in KiB: allocators keep some, and a leak of half a
-/// region would be a hundred times as much.
+/// The most that both sides may have grown by, in KiB. Allocators keep some memory. A leak of half
+/// a region per import would be a hundred times as much.
 const MOST: u64 = 2 * 1024;
 
-/// What the two processes have.
+/// What the two processes hold.
 #[derive(Clone, Copy, Debug)]
 struct Has {
     files: [usize; 2],
@@ -31,23 +31,23 @@ impl Has {
         Self { files: pids.map(fds_of), kib }
     }
 
-    /// Whether nothing has come to it since `before`.
+    /// Whether it has not grown since `before`.
     fn is_flat(&self, before: &Self) -> bool {
         let files = self.files.iter().zip(before.files).all(|(now, before)| *now <= before);
         files && self.kib.iter().zip(before.kib).all(|(now, before)| *now <= before + MOST)
     }
 }
 
-/// Imports and calls for a while; `import` makes so many imports, one after the other, each with a
-/// call.
+/// Imports and calls for a while. `import` makes that many imports, one after the other, each with
+/// a call.
 fn again_and_again(by: &str, import: impl Fn(&str, u32)) {
-    // Files and memory are counted by the process.
+    // Files and memory are counted for the process, so these tests run one at a time.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = ServerProcess::start(SERVER, &Room::name(by), "probe");
     let pids = [std::process::id(), server.pid()];
     let keep = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
-    // What is made at the first of them, and stays.
+    // Things that the first imports make, and that stay.
     import(server.name(), PART);
     until("the first bindings to be cleared away", || {
         pids.iter().all(|pid| regions_of(*pid) == 1).then_some(())

@@ -1,10 +1,10 @@
-//! How often calls enter the kernel, as strace sees it: the runtime's own counters must say the
-//! same.
+//! How often calls enter the kernel, as strace sees it. The runtime's own counters must agree.
 //!
-//! A call enters it nowhere where both sides run; it does so four times at the most where the
-//! caller's processor goes to the server and back: each side wakes the other and sleeps (URPC, 3.1;
-//! LRPC enters it as often), or twice, where each gives way to the other. Each side notifies the
-//! other at most once for a call, and never while it runs (Raven, section 3).
+//! While both sides run, a call does not enter the kernel. Where the caller's processor goes to the
+//! server and back, a call enters it at most four times: each side wakes the other and sleeps
+//! (URPC, 3.1; LRPC enters it as often). If each side yields to the other, it enters twice. Each
+//! side notifies the other at most once for a call, and never while the other runs (Raven, section
+//! 3).
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,49 +15,49 @@ use underpass_tests::{Entries, Room, Seen, ServerProcess, Watchdog};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// Of a million calls with both sides running (issue 2).
+/// The most kernel entries of a million calls while both sides run.
 const BAR: u64 = 100;
 
-/// What one gap on either CPU may cost: both sides may have stopped polling, with a barrier, a
-/// sleep and a bell each.
+/// The most entries that one gap on either CPU may cost: both sides may have stopped polling, with
+/// a barrier, a sleep and a doorbell each.
 const PER_GAP: u64 = 6;
 
-/// Of a donated call.
+/// The entries of a donated call.
 const DONATED: f64 = 4.0;
 
-/// What may come on top of it on the average: one call in five may find that the other side has
-/// been held up between two of its steps, by the kernel or by who watches, and do one thing more. A
-/// fifth entry of each call would be five times as much.
+/// The average surplus that is allowed. In one call of five, the kernel or the observer may hold
+/// the other side up between two of its steps, which costs one more entry. A fifth entry in each
+/// call would be five times as much.
 const MARGIN: f64 = 0.2;
 
-/// How often what other processes may disturb is tried.
+/// How often a run is tried that other processes may disturb.
 const TRIES: usize = 8;
 
-/// Calls that are made and counted.
+/// The calls that are made and counted.
 #[derive(Clone, Copy)]
 struct Plan<'a> {
     calls: u64,
-    /// A `user`-level thread or a `kernel` thread.
+    /// The caller: a `user`-level thread or a `kernel` thread.
     by: &'a str,
     pause_us: u64,
-    /// The server's, and the client's.
+    /// The CPU of the server, and of the client.
     cpus: [usize; 2],
     /// Whether the server has no processor of its own.
     donated: bool,
 }
 
-/// Both sides, the server first.
+/// The entries of both sides, the server first.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     calls: u64,
-    /// As the runtime's own counters say.
+    /// By the runtime's own counters.
     own: [Entries; 2],
-    /// As strace says, if it ran.
+    /// By strace, if it ran.
     seen: Option<[Seen; 2]>,
 }
 
 impl Plan<'_> {
-    /// Makes the calls; each side under strace, if that is wished. It slows them only where they
+    /// Makes the calls, with each side under strace if `traced`. strace slows them only where they
     /// enter the kernel.
     fn run(self, traced: bool) -> Counted {
         let name = Room::name(&format!("kernel-{}-{}-{}-{traced}", self.calls, self.by, self.pause_us));
@@ -97,9 +97,9 @@ impl Plan<'_> {
 }
 
 impl Counted {
-    /// The counters say what strace says, in all and kind by kind. Besides the calls' own, a domain
-    /// enters the kernel where one of its kernel threads waits for a lock that another holds, and
-    /// as the clerk and the monitor: some times a run, however many calls there are.
+    /// Checks that the counters agree with strace, in all and for each kind. A domain also enters
+    /// the kernel where a kernel thread waits for a lock, and in its clerk and its monitor. Those
+    /// entries are few per run, however many calls there are.
     fn agrees(self) -> Self {
         for (seen, own) in self.seen.iter().flatten().zip(self.own) {
             for of in [|e: Entries| e.all, |e: Entries| e.sleeps, |e: Entries| e.wakes] {
@@ -109,33 +109,32 @@ impl Counted {
         self
     }
 
-    /// Whether each side notified the other at most once for a call. A processor that is returned
-    /// is notified of too: where somebody else has replied meanwhile, that is a second time for
-    /// that call.
+    /// Whether each side notified the other at most once for a call. Returning a processor is a
+    /// notification too. If another thread has replied meanwhile, it is a second one for that call.
     fn notifies_once(&self) -> bool {
         let most = self.calls as f64 * (1.0 + MARGIN / 2.0);
         self.seen.iter().flatten().all(|seen| seen.notifications as f64 <= most)
     }
 
-    /// Of both sides, as strace says.
+    /// The entries of both sides, by strace.
     fn seen(&self) -> u64 {
         self.seen.iter().flatten().map(|seen| seen.entries.all).sum()
     }
 
-    /// Of each call, both sides together, as the counters say.
+    /// The entries per call of both sides together, by the counters.
     fn own_per_call(&self) -> f64 {
         self.own.iter().map(|own| own.all).sum::<u64>() as f64 / self.calls as f64
     }
 }
 
-/// Runs alone: another test would be a disturbance.
+/// Another test would be a disturbance, so these tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often, within some tenths of a second, something else had one of `cpus` for half of the time
-/// that an idle processor polls: the machine's other processes, or its hypervisor.
+/// How often, within a few tenths of a second, something else had one of `cpus` for half of the
+/// time that an idle processor polls: another process of the machine, or its hypervisor.
 fn gaps(cpus: [usize; 2]) -> u64 {
     const READS: u32 = 10_000_000;
     let on = |cpu| {
@@ -160,7 +159,7 @@ fn has_strace() -> bool {
 
 const NO_STRACE: &str = "no strace here, or not allowed; `.ci/run` installs it (`apt-get install strace`)";
 
-/// Calls of both kinds of threads, on one CPU.
+/// Calls of threads of both kinds, on one CPU.
 fn on_one_cpu(calls: u64, donated: bool) -> [Plan<'static>; 2] {
     let only = cpu::allowed().unwrap()[0];
     ["user", "kernel"].map(|by| Plan { calls, by, pause_us: 0, cpus: [only; 2], donated })
@@ -173,14 +172,14 @@ fn the_counters_say_what_strace_says() {
     if !has_strace() {
         skip!("{NO_STRACE}");
     }
-    // Where both sides share a CPU no call goes without the kernel: there is much to count.
+    // If both sides share a CPU, every call enters the kernel, so there is much to count.
     for plan in on_one_cpu(5_000, false) {
         one_in_some(plan, true, Counted::notifies_once);
     }
 }
 
-/// Runs `plan` until a run is as `good` says, [`TRIES`] times at the most. The machine's other
-/// processes can only add kernel entries to a call's own, so the best run tells what a call makes.
+/// Runs `plan` until a run is `good`, at most [`TRIES`] times. Other processes of the machine can
+/// only add kernel entries to those of a call, so the best run shows what a call costs.
 fn one_in_some(plan: Plan<'_>, traced: bool, good: impl Fn(&Counted) -> bool) {
     let mut measured = Vec::new();
     for _ in 0..TRIES {
@@ -202,30 +201,30 @@ fn a_donated_call_enters_the_kernel_four_times_at_most() {
     for plan in on_one_cpu(3_000, true) {
         one_in_some(plan, false, |counted| counted.own_per_call() <= DONATED + MARGIN);
         if traced {
-            // That the counters say what strace says is asserted in each run. Who is held at each
-            // of its system calls is not ready when the other gives way to it, so under strace both
-            // do that in vain, and there are more of them.
+            // Each run asserts that the counters agree with strace. A process that strace holds at
+            // each system call is not ready when the other side yields to it. So under strace both
+            // sides yield in vain, and there are more entries.
             one_in_some(plan, true, Counted::notifies_once);
         }
     }
 }
 
 #[test]
-fn who_sleeps_is_notified_once_for_a_call() {
-    let _watchdog = Watchdog::new("who_sleeps_is_notified_once_for_a_call");
+fn a_sleeping_side_is_notified_once_for_a_call() {
+    let _watchdog = Watchdog::new("a_sleeping_side_is_notified_once_for_a_call");
     let _alone = alone();
     if !has_strace() {
         skip!("{NO_STRACE}");
     }
     let allowed = cpu::allowed().unwrap();
-    // Where there are two CPUs, both sides have one; else they share it.
+    // With two CPUs each side has one. Otherwise they share one.
     let cpus = [allowed[0], *allowed.last().unwrap()];
     for by in ["user", "kernel"] {
-        // Nobody polls for as long as this.
+        // Longer than any side polls.
         let plan = Plan { calls: 300, by, pause_us: 1_000, cpus, donated: false };
         one_in_some(plan, true, |counted| {
-            // The server's steps: a barrier and a sleep, and its reply's wake-up. The client's are
-            // the same, besides those of the pauses.
+            // The server's entries are a barrier, a sleep, and its reply's wake-up. The client's
+            // are the same, and those of the pauses.
             let server_s = counted.own[0].all as f64 / plan.calls as f64;
             let sent = counted.seen.iter().flatten().map(|seen| seen.notifications).max();
             counted.notifies_once() && sent > Some(plan.calls / 2) && server_s <= 3.0 + MARGIN

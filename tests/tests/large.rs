@@ -1,5 +1,5 @@
-//! Large arguments and results: they lie in memory that both sides keep, which is used again, given
-//! back when nobody uses it, and gone when either side is.
+//! Large arguments and results. They lie in memory that both sides keep. The memory is reused, is
+//! given back when nobody uses it, and is freed when either side ends.
 
 use std::fs::read_to_string;
 use std::process::Command;
@@ -19,7 +19,8 @@ fn import(server: &ServerProcess) -> ProbeClient {
     ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap()
 }
 
-/// The annexes that `pid` has mapped: how many, their bytes, and how many of these are in memory.
+/// The overflow buffers that `pid` has mapped: their number, their bytes, and the bytes that are in
+/// memory.
 fn annexes_of(pid: u32) -> (usize, u64, u64) {
     let maps = read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let (mut count, mut room, mut filled, mut inside) = (0, 0, 0, false);
@@ -27,8 +28,8 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
         |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10;
     for line in maps.lines() {
         match line.split_once(':') {
-            // The first line of a mapping has its addresses, and may have a colon in the number of
-            // its device.
+            // The first line of a mapping holds its addresses. The number of its device may contain
+            // a colon.
             Some((field, _)) if field.contains('-') => {
                 inside = line.contains("underpass-overflow");
                 count += usize::from(inside);
@@ -41,7 +42,7 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
     (count, room, filled)
 }
 
-/// The files of the annexes that `pid` has mapped, once for each mapping.
+/// The files of the overflow buffers that `pid` has mapped, one entry for each mapping.
 fn lines_of_annexes(pid: u32) -> Vec<String> {
     let maps = read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let annexes = maps.lines().filter(|line| line.contains("underpass-overflow"));
@@ -81,15 +82,15 @@ fn any_size_comes_back_again_and_again() {
         }
         assert_eq!(client.add(1, 2), Ok(3));
     }
-    // Results alone, of growing sizes, and of sizes that shrink again.
+    // Only results are large: sizes that grow, then sizes that shrink again.
     for len in [40_000u64, 50_000, 100_000, 1_000_000, 5_000_000, 70_000, 1_000_000, 1_000_000] {
         assert_eq!(client.fill(len).unwrap().len() as u64, len);
     }
 }
 
 #[test]
-fn one_annex_serves_all_calls_one_after_the_other() {
-    let _watchdog = Watchdog::new("one_annex_serves_all_calls_one_after_the_other");
+fn one_overflow_buffer_serves_calls_one_after_the_other() {
+    let _watchdog = Watchdog::new("one_overflow_buffer_serves_calls_one_after_the_other");
     let server = server("one");
     let client = import(&server);
     client.null().unwrap();
@@ -116,9 +117,9 @@ fn one_annex_serves_all_calls_one_after_the_other() {
     until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
 }
 
-/// A server of which nothing else is large has memory of its client's for its results all the same.
+/// Even if nothing but its results is large, a server uses its client's memory for them.
 #[test]
-fn results_of_small_arguments_lie_in_an_annex() {
+fn large_results_of_small_arguments_use_an_overflow_buffer() {
     #[underpass::interface(asynchronous)]
     trait Lists {
         fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError>;
@@ -129,9 +130,9 @@ fn results_of_small_arguments_lie_in_an_annex() {
             Ok((0..count).map(|number| (number, number.to_string())).collect())
         }
     }
-    let _watchdog = Watchdog::new("results_of_small_arguments_lie_in_an_annex");
+    let _watchdog = Watchdog::new("large_results_of_small_arguments_use_an_overflow_buffer");
     let name = Room::name("lists");
-    // The handler is ready when it is polled first.
+    // The handler is ready at its first poll.
     let spawn = |mut handler: underpass::Handler| {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(handler.as_mut().poll(&mut context).is_ready());
@@ -148,11 +149,11 @@ fn results_of_small_arguments_lie_in_an_annex() {
     running.stop();
 }
 
-/// A part of a result that is dropped in its server only when a client has said so.
+/// A part of a result. Its server drops it only after a client has said so.
 #[derive(underpass::Wire)]
 struct Lasting(String);
 
-/// This process is that server; and a client has said so.
+/// This process is that server, and a client has said so.
 static SERVES: AtomicBool = AtomicBool::new(false);
 static SAID: AtomicBool = AtomicBool::new(false);
 
@@ -219,8 +220,8 @@ fn calls_after_the_first_enter_the_kernel_for_no_file() {
     let client = import(&server);
     let sent = bytes(1 << 20, 7);
     (0..3).for_each(|_| assert!(client.echo(&sent).is_ok()));
-    // A blob takes nine system calls; where either side sleeps and is woken, five; who lends its
-    // processor gives way three times at the most.
+    // An out-of-band payload file takes nine system calls. A sleep and a wake-up on either side
+    // take five. A client that donates its processor yields at most three times.
     let before = client.counters();
     const CALLS: u64 = 200;
     for _ in 0..CALLS {
@@ -232,8 +233,8 @@ fn calls_after_the_first_enter_the_kernel_for_no_file() {
 }
 
 #[test]
-fn calls_at_once_have_annexes_of_their_own() {
-    let _watchdog = Watchdog::new("calls_at_once_have_annexes_of_their_own");
+fn concurrent_calls_have_overflow_buffers_of_their_own() {
+    let _watchdog = Watchdog::new("concurrent_calls_have_overflow_buffers_of_their_own");
     let server = server("at-once");
     let client = import(&server);
     let callers: Vec<_> = (0..24)
@@ -248,7 +249,7 @@ fn calls_at_once_have_annexes_of_their_own() {
         })
         .collect();
     callers.into_iter().for_each(|caller| caller.join().unwrap());
-    // More of them at once than a channel may have: the others go by files.
+    // More concurrent calls than a channel may have overflow buffers. The others use files.
     let callers: Vec<_> = (0..8)
         .map(|n| {
             let client = client.clone();
@@ -273,7 +274,7 @@ fn pages_that_nobody_uses_go_back_to_the_system() {
 }
 
 #[test]
-fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
+fn a_users_overflow_buffers_are_limited_and_calls_go_on_without() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bytes_of_them");
     let name = Room::name("few");
     let mut command = Command::new(SERVER);
@@ -288,7 +289,7 @@ fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
     }
     let (count, room, _) = annexes_of(server.pid());
     assert!(count <= 1 && room <= 256 << 10, "{count} annexes of {room} bytes");
-    // What the first had is there for the second.
+    // The second client uses the memory that the first one had.
     drop(first);
     until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
     let third = import(&server);
@@ -297,11 +298,11 @@ fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
 }
 
 #[test]
-fn a_user_is_counted_what_is_there_of_them() {
-    let _watchdog = Watchdog::new("a_user_is_counted_what_is_there_of_them");
+fn a_user_is_charged_for_the_overflow_buffers_that_exist() {
+    let _watchdog = Watchdog::new("a_user_is_charged_for_the_overflow_buffers_that_exist");
     let name = Room::name("counted");
     let mut command = Command::new(SERVER);
-    // Room for one of 256 KiB, and one without pages.
+    // Room for a buffer of 256 KiB, and for one without pages.
     command.args([&*name, "few-annexes", "327680"]);
     let server = ServerProcess::run(command, &name);
     let (first, second) = (import(&server), import(&server));
@@ -309,7 +310,7 @@ fn a_user_is_counted_what_is_there_of_them() {
     comes_back(&first, 200_000, 1);
     comes_back(&second, 200_000, 2);
     assert_eq!(mapped(), 1, "the first one's alone");
-    // Once it is dropped, as nobody uses it, there is room for the second one's.
+    // Once the first buffer is dropped because nobody uses it, the second one has room.
     until("the first to have none", || (mapped() == 0).then_some(()));
     comes_back(&second, 200_000, 3);
     comes_back(&first, 200_000, 4);
@@ -319,8 +320,8 @@ fn a_user_is_counted_what_is_there_of_them() {
 }
 
 #[test]
-fn they_are_gone_with_a_server_or_a_client_that_dies() {
-    let _watchdog = Watchdog::new("they_are_gone_with_a_server_or_a_client_that_dies");
+fn overflow_buffers_are_freed_when_either_side_dies() {
+    let _watchdog = Watchdog::new("overflow_buffers_are_freed_when_either_side_dies");
     let server = server("client-dies");
     let keeper = import(&server);
     keeper.null().unwrap();

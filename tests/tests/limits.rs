@@ -1,4 +1,4 @@
-//! What one user may have of a server.
+//! The limits on what one user may have of a server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
+fn a_users_bindings_are_limited_and_other_users_are_unaffected() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bindings");
     if !is_root() {
         skip!("only root can become another user");
@@ -36,7 +36,7 @@ fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
     assert_eq!(somebody.ask(&format!("import {name} 8")), "()");
     let refused = somebody.ask(&format!("import {second} 1"));
     assert!(refused.contains("Limit(") && refused.contains("user 61000 has 8 bindings"), "{refused}");
-    // Another process of the same user counts as the same.
+    // Another process of the same user counts for the same user.
     let mut beside = Puppet::of_user(SERVER, SOMEBODY);
     assert!(beside.ask(&format!("import {name} 1")).contains("Limit("));
     let refused = another.ask(&format!("import {name} 3"));
@@ -51,8 +51,8 @@ fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
 }
 
 #[test]
-fn memory_is_a_limit_of_its_own() {
-    let _watchdog = Watchdog::new("memory_is_a_limit_of_its_own");
+fn a_users_memory_is_limited_apart_from_its_bindings() {
+    let _watchdog = Watchdog::new("a_users_memory_is_limited_apart_from_its_bindings");
     let name = Room::name("memory");
     let own = underpass_os::process::user();
     let _running = server()
@@ -101,7 +101,7 @@ fn calls_beyond_their_users_limit_wait_and_then_run() {
     assert_eq!(puppet.ask(&format!("import {name} 3")), "()");
     puppet.ask("wait 0 40");
     until("calls to begin", || (begun() == CALLS + 1).then_some(()));
-    // Their user's other bindings have one call each, and no more.
+    // The other bindings of that user have one call each, and no more.
     puppet.ask("wait 1 20");
     until("one more to begin", || (begun() == CALLS + 2).then_some(()));
     assert_eq!(puppet.ask("add 2"), "3", "calls that nothing overlaps are never held");

@@ -1,5 +1,5 @@
-//! The memory and the mappings that many calls take which wait in their handlers. This test counts
-//! what its process has in all, so it is alone in it.
+//! The memory and the mappings that many calls take while they wait in their handlers. This test
+//! counts what its process has in all, so it has a program of its own.
 
 use std::sync::atomic::Ordering;
 use underpass::{Limits, Server, estacks};
@@ -7,14 +7,14 @@ use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, kib_of, u
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// Mappings of this process.
+/// The number of mappings of this process.
 fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }
 
 #[test]
 fn ten_thousand_calls_wait_on_stacks_of_their_own() {
-    /// The most that one of them may take beside its binding, in KiB.
+    /// The most that one waiting call may take beside its binding, in KiB.
     const MOST: u64 = 32;
     let _watchdog = Watchdog::new("ten_thousand_calls_wait_on_stacks_of_their_own");
     let files = underpass_os::process::raise_files().unwrap() as usize;
@@ -39,7 +39,8 @@ fn ten_thousand_calls_wait_on_stacks_of_their_own() {
     let (each, maps) = ((memory() - before.0) as f64 / count as f64, mappings() - before.1);
     println!("{count} calls wait, with {each:.1} KiB each, and {maps} mappings more");
     assert!(each <= MOST as f64, "{each} KiB for each call that waits");
-    // Two each where a guard is a mapping of its own. A process may have 65,530 as a rule.
+    // Two mappings each where a guard page is a mapping of its own. A process may usually have
+    // 65,530.
     assert!(maps <= 2 * count + 1000, "{maps} mappings");
     clerk.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");

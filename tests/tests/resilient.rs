@@ -1,4 +1,4 @@
-//! Bindings that outlive their servers: what is called again, what isn't, and how often each call
+//! Bindings that outlive their servers: which calls are repeated, which are not, and how often each
 //! is executed.
 
 use std::sync::Arc;
@@ -84,11 +84,11 @@ fn a_call_that_was_begun_is_answered_by_the_server_that_was_replaced() {
     let begun = thread::spawn(move || late.persist(1));
     works.until_executed(1);
     let mut old = works.upgrade(SERVER);
-    // New calls come to the new one, while the old one has one under way.
+    // New calls reach the new server while the old one has a call in progress.
     until("the new one to be called", || (client.pid() == Ok(works.server.pid())).then_some(()));
     let told = begun.join().unwrap();
     assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
-    // It ends by itself, and leaves the name to the new one.
+    // The old server ends by itself, and leaves the name to the new one.
     old.ended();
     assert_eq!(works.client().pid(), Ok(works.server.pid()));
     assert_eq!(works.log.executed().into_iter().collect::<Vec<_>>(), [(1, 1)]);
@@ -123,7 +123,7 @@ fn no_call_is_lost_over_many_upgrades_under_load() {
     over.store(true, Ordering::SeqCst);
     let mut called: Vec<_> = user.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
     called.extend(kernel.into_iter().flat_map(|caller| caller.join().unwrap()));
-    // Each was answered, so each is in the log, and none is there twice.
+    // Each call was answered, so each is in the log, and none is there twice.
     let executed = works.log.executed();
     assert_eq!(executed.len(), called.len());
     assert!(called.iter().all(|id| executed.get(id) == Some(&1)));

@@ -1,5 +1,5 @@
-//! Many bindings: those that carry no calls are looked at by nobody and take little memory, and
-//! nothing is left of them when they go.
+//! Many bindings. Those that carry no calls are polled by nobody and take little memory. Nothing is
+//! left of them when they end.
 
 use std::sync::{Mutex, PoisonError};
 use underpass::thread;
@@ -7,11 +7,11 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of,
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// One test at a time: they count what their process has in all.
+/// The tests count what their process has in all, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Bindings of the larger test: `$UNDERPASS_TEST_BINDINGS`, for which the system has to allow as
-/// many open files.
+/// The number of bindings of the larger test: `$UNDERPASS_TEST_BINDINGS`. The system has to allow
+/// as many open files.
 fn bindings() -> usize {
     std::env::var("UNDERPASS_TEST_BINDINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_500)
 }
@@ -22,16 +22,16 @@ fn open(name: &str, count: usize) -> Vec<ProbeClient> {
 }
 
 #[test]
-fn of_a_thousand_bindings_those_in_use_are_looked_at() {
+fn of_a_thousand_bindings_those_in_use_are_polled() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_looked_at");
+    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_polled");
     looked_at(ServerProcess::start(SERVER, &Room::name("thousand"), "probe"));
 }
 
 #[test]
-fn so_they_are_by_listeners_alone() {
+fn of_a_thousand_bindings_those_in_use_are_polled_by_listeners_alone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _watchdog = Watchdog::new("so_they_are_by_listeners_alone");
+    let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_polled_by_listeners_alone");
     looked_at(ServerProcess::start_with(SERVER, &Room::name("listeners"), "probe", |command| {
         command.env("UNDERPASS_PROCESSORS", "0");
     }));
@@ -40,10 +40,10 @@ fn so_they_are_by_listeners_alone() {
 fn looked_at(server: ServerProcess) {
     const BUSY: usize = 10;
     underpass_os::process::raise_files().unwrap();
-    // User-level threads call, so that this side has processors that look too.
+    // User-level threads call, so that this side has processors that poll too.
     let work = move || {
         let all = open(server.name(), 1_000);
-        // Each is called once, those too that nobody looked at from the beginning.
+        // Each binding is called once, also those that were dormant from the beginning.
         all.iter()
             .enumerate()
             .for_each(|(n, client)| assert_eq!(client.add(n as u8, 1), Ok((n as u8).wrapping_add(1))));
@@ -66,7 +66,7 @@ fn looked_at(server: ServerProcess) {
         }
         let revived = underpass::counters().since(&before).revivals;
         assert!(revived >= 1_000 - BUSY as u64, "{revived} became active");
-        // What is dormant dies as well as what isn't.
+        // A dormant binding notices a death as well as an active one.
         let idle = all.last().unwrap().clone();
         drop(all);
         assert_eq!(idle.null(), Ok(()));
@@ -86,7 +86,7 @@ fn many_bindings_take_little_memory_and_leave_nothing() {
     let first = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
     first.null().unwrap();
     let pids = [std::process::id(), server.pid()];
-    // What each side has by itself and in tables of pages, and what both share once.
+    // The private memory and page tables of each side, and the shared memory once.
     let memory = || {
         let own = |pid| kib_of(pid, "RssAnon") + kib_of(pid, "VmPTE");
         pids.map(own).iter().sum::<u64>() + kib_of(server.pid(), "RssShmem").max(kib_of(pids[0], "RssShmem"))
@@ -94,7 +94,7 @@ fn many_bindings_take_little_memory_and_leave_nothing() {
     let before = (memory(), fds_of(pids[0]), fds_of(pids[1]));
     let mut all = open(server.name(), count);
     for client in &all {
-        // As many calls as there are cells, so that both rings are touched as a whole.
+        // As many calls as there are cells, so that all of both rings is touched.
         (0..100).for_each(|_| client.null().unwrap());
     }
     let each = (memory() - before.0) as f64 / count as f64;
@@ -105,7 +105,7 @@ fn many_bindings_take_little_memory_and_leave_nothing() {
     );
     assert!(each <= MOST as f64, "{each} KiB a binding");
     assert!(fds_of(pids[1]) <= before.2 + count + 2, "one file a binding");
-    // Half of them go, then come again: nothing grows.
+    // Half of the bindings end and then come again. Nothing grows.
     all.truncate(count / 2);
     until("the server to forget those that went", || {
         (fds_of(pids[1]) <= before.2 + count / 2 + 2).then_some(())

@@ -1,4 +1,4 @@
-//! Servers that are asked to end by a signal.
+//! Servers that a signal asks to end.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -7,7 +7,7 @@ use underpass_tests::{Log, Room, ServerProcess, Watchdog, Worker, WorkerClient, 
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// A server that drains, with a call under way.
+/// A server that drains while a call is in progress.
 struct Scene {
     server: ServerProcess,
     client: WorkerClient,
@@ -19,13 +19,13 @@ impl Scene {
     fn new(of: &str) -> Self {
         let name = Room::name(of);
         let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
-        // A shell may have started these tests in the background, and so with SIGINT ignored.
+        // A shell may have started these tests in the background, and then SIGINT is ignored.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT,TERM", SERVER, &name, "drain"]).env(Log::VARIABLE, log.path());
         let server = ServerProcess::run(command, &name);
         let client = WorkerClient::import(&name).unwrap();
         let waiting = client.clone();
-        // It ends when call 2 is executed.
+        // The call ends when call 2 is executed.
         let under_way = thread::spawn(move || waiting.wait_for(1));
         until("the call to begin", || log.executed().contains_key(&1).then_some(()));
         Self { server, client, log, under_way }
@@ -42,7 +42,7 @@ impl Scene {
         assert!(matches!(failed, ImportError::NotExported(_)), "{failed}");
     }
 
-    /// How the server ends, and what became of the call.
+    /// How the server ends, and the result of the call.
     fn ends(mut self) -> (ExitStatus, Result<(), CallError>) {
         let status = self.server.ended();
         let _ = std::fs::remove_file(self.log.path());
@@ -86,7 +86,7 @@ fn a_second_signal_ends_a_server_at_once() {
 fn a_signal_that_is_ignored_stays_ignored() {
     let _watchdog = Watchdog::new("a_signal_that_is_ignored_stays_ignored");
     let name = Room::name("ignores");
-    // As a shell starts what is to run in the background.
+    // As a shell starts a background command.
     let mut command = Command::new("sh");
     let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
     command.args(["-c", "trap '' INT; exec \"$0\" \"$@\"", SERVER, &name, "drain"]);
@@ -95,7 +95,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
     let client = WorkerClient::import(&name).unwrap();
     signal("-INT", server.pid());
     signal("-TERM", server.pid());
-    // The second has drained it, and was the first that it saw.
+    // The second signal made it drain, because it was the first that it saw.
     assert_eq!(server.ended().code(), Some(0));
     assert!(client.pid().is_err());
     let _ = std::fs::remove_file(log.path());

@@ -1,4 +1,4 @@
-//! How deep a handler may go, and what becomes of one that goes deeper.
+//! How deep a handler may go, and what happens to one that goes deeper.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn a_size_that_can_t_be_had_is_the_error_of_the_export() {
 fn an_interface_that_comes_later_has_its_stacks_at_once() {
     let _watchdog = Watchdog::new("an_interface_that_comes_later_has_its_stacks");
     let (server, first) = serve("early", None);
-    // Calls that keep the server's dispatcher from ending meanwhile.
+    // These calls keep the server's dispatcher from ending meanwhile.
     let over = Arc::new(AtomicBool::new(false));
     let busy = thread::spawn({
         let (over, first) = (over.clone(), first.clone());
@@ -74,7 +74,7 @@ fn an_interface_that_comes_later_has_its_stacks_at_once() {
 
 #[test]
 fn a_limit_of_addresses_leaves_room_for_many_stacks() {
-    /// Stacks of 2 MiB for all of them would take more than the server may have.
+    /// Stacks of 2 MiB for all of them would take more memory than the server may have.
     const CALLS: u32 = 1_500;
     const KIB: u32 = 2 << 20;
     let _watchdog = Watchdog::new("a_limit_of_addresses_leaves_room_for_many_stacks");
@@ -131,7 +131,7 @@ fn a_value_for_which_the_stack_has_no_room_is_the_error_of_its_call() {
     let _watchdog = Watchdog::new("a_value_for_which_the_stack_has_no_room");
     let (_server, client) = serve("nested", Some(256 * 1024));
     let (mut fit, mut refused) = (0, 0);
-    // Each that is taken is encoded and dropped on the same stack.
+    // Each value that is accepted is encoded and dropped on the same stack.
     for levels in 1..=64 {
         let nest = Nest::of(levels);
         match client.echo(nest.clone()) {
@@ -151,7 +151,7 @@ fn a_value_for_which_the_stack_has_no_room_is_the_error_of_its_call() {
 }
 
 #[test]
-fn what_a_stack_of_the_usual_size_has_room_for_is_taken() {
+fn a_value_that_fits_a_usual_stack_is_accepted() {
     let _watchdog = Watchdog::new("what_a_stack_of_the_usual_size_has_room_for");
     let (_server, client) = serve("usual", None);
     for levels in [1, 32, 64] {

@@ -1,5 +1,5 @@
-//! The end of calls before their reply: deadlines, and domains that die with calls in progress.
-//! Each caller is told what became of its call, and told the truth.
+//! Calls that end before their reply: deadlines, and domains that die with calls in progress. Each
+//! caller is told what became of its call, and the answer is true.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use underpass_tests::{Files, Log, Watchdog, Worker, WorkerClient, Works as Scene
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
-/// What passes at once.
+/// A time that passes at once.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[test]
@@ -22,7 +22,7 @@ fn a_handler_sees_the_deadline_of_its_caller() {
     assert_eq!(client.left(&[]), Ok(None));
     let left = client.with_deadline(LONG).left(&[]).unwrap().unwrap();
     assert!((1..=LONG.as_millis() as u64).contains(&left), "{left} ms");
-    // A slot that had a bounded call has an unbounded one again.
+    // A slot that had a call with a deadline then has one without.
     assert_eq!(client.left(&[]), Ok(None));
 }
 
@@ -47,10 +47,10 @@ fn a_handler_sees_that_its_caller_waits_no_more() {
     let late = client.with_deadline(Duration::from_millis(200));
     for call in [WorkerClient::persist, WorkerClient::persist_elsewhere] {
         let told = call(&late, 1);
-        // The handler may see the deadline pass first.
+        // The handler may see first that the deadline has passed.
         assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
     }
-    // The one or other may not have been started, on a busy machine, and then the caller knows.
+    // On a busy machine some calls may not have been started. Then the caller knows it.
     let started = scene.log.executed().get(&1).copied().unwrap_or(0);
     until("the handlers to see it", || (client.ended() == Ok(started.into())).then_some(()));
 }
@@ -79,7 +79,7 @@ fn a_call_that_is_not_wanted_any_more_is_not_started() {
     stop(scene.server.pid());
     client.quarantine(64);
     let hasty = client.with_deadline(SHORT);
-    // As many as there are slots: none is lost for good.
+    // As many as there are slots: no slot is lost.
     for id in 1..=64 {
         assert_eq!(hasty.note(id), Err(CallError::Deadline(Outcome::NotStarted)));
     }
@@ -97,8 +97,8 @@ fn a_call_that_is_not_wanted_any_more_is_not_started() {
 }
 
 #[test]
-fn what_a_dead_server_never_took_was_not_started() {
-    let _watchdog = Watchdog::new("what_a_dead_server_never_took_was_not_started");
+fn a_call_that_a_dead_server_never_took_was_not_started() {
+    let _watchdog = Watchdog::new("a_call_that_a_dead_server_never_took_was_not_started");
     let mut scene = Scene::new(SERVER, "untaken");
     let client = scene.client();
     let (kernel, user) = (client.clone(), client.clone());
@@ -123,8 +123,8 @@ fn what_a_dead_server_never_took_was_not_started() {
     assert_eq!(scene.log.executed().into_keys().collect::<Vec<_>>(), [1, 2]);
 }
 
-/// Calls, from a thread of its own of either kind, until one fails: each call's number, and what
-/// became of it.
+/// Calls from a thread of each kind until one call fails. Returns each call's number and its
+/// result.
 fn callers(client: &WorkerClient, ids: &Arc<AtomicU64>) -> Vec<Box<dyn FnOnce() -> Vec<Told>>> {
     let caller = || {
         let (client, ids) = (client.clone(), ids.clone());
@@ -190,7 +190,7 @@ fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
         let told: Vec<_> = callers.into_iter().flat_map(|call| call()).collect();
         let why = |result: &Result<u64, CallError>| matches!(result, Ok(_) | Err(CallError::Closed(_)));
         assert!(told.iter().all(|(_, result)| why(result)), "{told:?}");
-        // What is under way there comes to its end.
+        // Calls in progress there come to their end.
         client.settle().unwrap();
         is_true(&scene.log, told);
     }
@@ -198,8 +198,8 @@ fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
 }
 
 #[test]
-fn the_last_of_a_chain_dies() {
-    let _watchdog = Watchdog::new("the_last_of_a_chain_dies");
+fn a_chain_is_told_when_its_last_server_dies() {
+    let _watchdog = Watchdog::new("a_chain_is_told_when_its_last_server_dies");
     let (b, mut c) = (Scene::new(SERVER, "last-b"), Scene::new(SERVER, "last-c"));
     let (client, name) = (b.client(), c.server.name().to_owned());
     let caller = {
@@ -208,15 +208,15 @@ fn the_last_of_a_chain_dies() {
     };
     c.until_executed(7);
     c.server.kill();
-    // The handler was told, returned that as its result, and its domain goes on.
+    // The handler got this error and returned it as its result. Its domain goes on.
     let told = CallError::PeerDied(Outcome::Unknown);
     assert_eq!(caller.join().unwrap(), Err(told.clone()));
     assert_eq!(client.told(), Ok(vec![Some(told)]));
 }
 
 #[test]
-fn the_middle_of_a_chain_dies() {
-    let _watchdog = Watchdog::new("the_middle_of_a_chain_dies");
+fn a_chain_is_told_when_its_middle_server_dies() {
+    let _watchdog = Watchdog::new("a_chain_is_told_when_its_middle_server_dies");
     let (mut b, c) = (Scene::new(SERVER, "middle-b"), Scene::new(SERVER, "middle-c"));
     let last = c.client();
     last.note(0).unwrap();
@@ -228,19 +228,19 @@ fn the_middle_of_a_chain_dies() {
     c.until_executed(7);
     b.server.kill();
     assert_eq!(caller.join().unwrap(), Err(CallError::PeerDied(Outcome::Unknown)));
-    // Its call of the last one has nobody any more who wants it, and nothing is left of it.
+    // Nobody wants its call of the last server any more, and nothing of the call is left.
     until("the handler to see it", || (last.ended() == Ok(1)).then_some(()));
     files.until_no_others();
 }
 
 #[test]
-fn the_first_of_a_chain_gives_up() {
-    let _watchdog = Watchdog::new("the_first_of_a_chain_gives_up");
+fn a_chain_ends_when_its_first_caller_gives_up() {
+    let _watchdog = Watchdog::new("a_chain_ends_when_its_first_caller_gives_up");
     let (b, c) = (Scene::new(SERVER, "first-b"), Scene::new(SERVER, "first-c"));
     let client = b.client();
     let told = client.with_deadline(Duration::from_millis(300)).have_persist(c.server.name(), 7);
     assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
-    // The deadline has freed all of the chain by itself.
+    // The deadline by itself has freed the whole chain.
     let started = c.log.executed().contains_key(&7);
     until("the last to see it", || (c.client().ended() == Ok(started.into())).then_some(()));
     assert_eq!(

@@ -11,7 +11,7 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 fn client() -> &'static ProbeClient {
     static CLIENT: OnceLock<ProbeClient> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // It dies with the kernel thread that starts it, so that one must last.
+        // The server dies with the kernel thread that starts it, so that thread must last.
         let (name, started) = (Room::name("types"), std::sync::mpsc::channel());
         let own = name.clone();
         std::thread::spawn(move || {
@@ -98,14 +98,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn everything_comes_back_as_it_went(value in everything(2)) {
-        let _watchdog = Watchdog::new("everything_comes_back_as_it_went");
+    fn values_of_every_type_come_back_unchanged(value in everything(2)) {
+        let _watchdog = Watchdog::new("values_of_every_type_come_back_unchanged");
         prop_assert_eq!(client().everything(value.clone()).unwrap(), value);
     }
 
     #[test]
-    fn references_come_back_as_they_went(shapes in vec(shape(), 0..10), name in any::<String>()) {
-        let _watchdog = Watchdog::new("references_come_back_as_they_went");
+    fn borrowed_values_come_back_unchanged(shapes in vec(shape(), 0..10), name in any::<String>()) {
+        let _watchdog = Watchdog::new("borrowed_values_come_back_unchanged");
         prop_assert_eq!(client().shapes(&shapes, &name).unwrap(), (shapes, name));
     }
 }

@@ -1,20 +1,20 @@
-//! `fig2/N`: what N clients get done, each on a processor of its own which it lends to the server
-//! for its calls (LRPC, Figure 2).
+//! `fig2/N`: the throughput of N clients, each on a processor of its own, which it donates to the
+//! server for its calls (LRPC, Figure 2).
 //!
-//! The server has no processor but those. If nothing is shared that all calls have to pass, N
-//! clients get N times as much done as one.
+//! The server has no other processors. If all calls share nothing, N clients make N times as many
+//! calls as one.
 
-use super::{APPEAR, NAME, Table, TableClient};
+use super::{APPEAR, LrpcCalls, LrpcCallsClient, NAME};
 use crate::calls::{self, Calls};
-use crate::client::Client;
-use crate::contest::Subject;
-use crate::counted::Tally;
-use crate::hand::{Does, Hand, Helper, obey};
-use crate::role::Role;
-use crate::{Error, Figures};
+use crate::measure::call_counters::CountedCalls;
+use crate::measure::contest::Subject;
+use crate::processes::client::ScenarioClient;
+use crate::processes::helper::{Does, Helper, HelperTask, obey};
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Figures};
 use serde::{Deserialize, Serialize};
 
-/// The paper's calls a second of one client, and how many times that for so many.
+/// The paper's calls per second of one client, and the speedups for several numbers of clients.
 const PAPER: (f64, [(usize, f64); 3]) = (6_300.0, [(1, 1.0), (4, 3.7), (5, 4.3)]);
 
 macro_rules! scenario {
@@ -30,7 +30,7 @@ macro_rules! scenario {
 }
 pub(super) use scenario;
 
-pub(super) fn serve(role: &Role) -> Result<(), Error> {
+pub(super) fn serve(role: &ChildRole) -> Result<(), BenchError> {
     underpass::processors::set(0);
     super::serve(role)
 }
@@ -40,34 +40,35 @@ pub(super) fn serve(role: &Role) -> Result<(), Error> {
 pub(crate) struct Caller {}
 
 impl Caller {
-    pub(crate) fn perform(self) -> Result<(), Error> {
-        let table = TableClient::import_within(NAME, APPEAR)?;
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
+        let table = LrpcCallsClient::import_within(NAME, APPEAR)?;
         let probe = calls::bind()?;
         obey(|operations: u64| {
             let table = table.clone();
             let mut calls = Calls::new("client", 1, move || table.null()).counted(&probe);
-            Ok((calls.batch(operations)?, calls.tally()))
+            Ok((calls.batch(operations)?, calls.counts()))
         })
     }
 }
 
-/// So many of them at once.
+/// That many clients at once.
 struct Together {
     name: String,
     clients: Vec<Helper>,
-    /// What each counted, of itself and of the server, which serves the others meanwhile: only the
-    /// client's part is its own.
-    tally: Tally,
+    /// The counts of each client and of the server. The server serves the others meanwhile, so only
+    /// the client's part is its own.
+    counts: CountedCalls,
 }
 
 impl Together {
-    /// One on each of `cpus`.
-    fn start(name: &str, cpus: &[usize]) -> Result<Self, Error> {
-        let start = |&cpu: &usize| Helper::start(&Hand { cpus: vec![cpu], does: Does::Call(Caller {}) });
+    /// Starts a client on each of `cpus`.
+    fn start(name: &str, cpus: &[usize]) -> Result<Self, BenchError> {
+        let start =
+            |&cpu: &usize| Helper::start(&HelperTask { cpus: vec![cpu], does: Does::Call(Caller {}) });
         Ok(Self {
             name: name.into(),
             clients: cpus.iter().map(start).collect::<Result<_, _>>()?,
-            tally: Tally::default(),
+            counts: CountedCalls::default(),
         })
     }
 }
@@ -77,33 +78,33 @@ impl Subject for Together {
         &self.name
     }
 
-    /// Each makes its share; they warm up by themselves. The ns are those of the slowest, so that
-    /// `operations` are what all got done in that time.
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    /// Each client makes its share, and warms up by itself. The ns are those of the slowest client.
+    /// So `operations` are all that the clients did in that time.
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let share = operations.div_ceil(self.clients.len() as u64);
         self.clients.iter_mut().try_for_each(|client| client.begin(&share))?;
         let mut slowest = 0;
         for client in &mut self.clients {
-            let (ns, tally): (u64, Tally) = client.heard()?;
+            let (ns, counts): (u64, CountedCalls) = client.heard()?;
             slowest = slowest.max(ns);
-            self.tally.merge(&tally);
+            self.counts.merge(&counts);
         }
         Ok(slowest)
     }
 
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-pub(super) fn client(client: &Client, case: &str, clients: usize) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient, case: &str, clients: usize) -> Result<(), BenchError> {
     let cpus = &client.placement().order[..clients];
     let (mut one, mut all) = (Together::start("one client", &cpus[..1])?, Together::start("clients", cpus)?);
     let contest = client.contest(&mut [&mut one, &mut all], 0, 1)?;
     let figures = Figures::of(&contest, 1, 0);
     let (rate, speedup) = ((1e9 / figures.ns).round() as u64, contest.ratios(0, 1).median());
     let figures =
-        all.tally.tell(figures).with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
+        all.counts.tell(figures).with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
     let paper = PAPER.1.iter().find(|(n, _)| *n == clients);
     client.report(
         case,

@@ -1,24 +1,28 @@
-//! `import`: a binding is made and ended.
+//! `import`: making a binding and ending it.
 
-use super::{APPEAR, NAME, TableClient};
-use crate::client::Client;
-use crate::process::Local;
-use crate::{Error, Figures, calls, process};
+use super::{APPEAR, LrpcCallsClient, NAME};
+use crate::measure::in_process;
+use crate::measure::in_process::InProcess;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Figures, calls};
 use std::cell::RefCell;
 
-/// What an import may take, in ns.
+/// The most that an import may take, in ns.
 const BAR_NS: f64 = 200_000.0;
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
-    // The runtime's kernel threads and the clerk are there, as in any domain that has a binding.
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
+    // The runtime's kernel threads and the clerk exist, as in any domain that has a binding.
     let _probe = calls::import()?;
     let failed = RefCell::new(None);
-    let import = |_| match TableClient::import_within(NAME, APPEAR) {
+    let import = |_| match LrpcCallsClient::import_within(NAME, APPEAR) {
         Ok(table) => drop(table),
         Err(error) => drop(failed.borrow_mut().get_or_insert(error)),
     };
-    let contest =
-        client.contest(&mut [&mut process::system_call(), &mut Local::new("import", 1, import)], 0, 1)?;
+    let contest = client.contest(
+        &mut [&mut in_process::system_call(), &mut InProcess::new("import", 1, import)],
+        0,
+        1,
+    )?;
     if let Some(error) = failed.into_inner() {
         return Err(error.into());
     }

@@ -1,11 +1,11 @@
-//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside
-//! that copy alone, and without one, beside 4 KiB and 16 MiB.
+//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy, by two copies, and
+//! without a copy. The first two are compared with the copy alone, the last with 4 KiB and 16 MiB.
 
-use super::{Table, TableClient, ends};
-use crate::calls::{Call, Calls};
-use crate::client::Client;
-use crate::process::Local;
-use crate::{Error, Figures};
+use super::{LrpcCalls, LrpcCallsClient, ends};
+use crate::calls::{CallFn, Calls};
+use crate::measure::in_process::InProcess;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Figures};
 use std::hint::black_box;
 use std::sync::Arc;
 use underpass::{CallError, Sealed, Shared};
@@ -21,7 +21,7 @@ const COPIED: f64 = 1.0 / 0.8;
 /// Constant time, whatever the size.
 const SEALED: f64 = 1.1;
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let (table, probe) = super::import()?;
     client.settle()?;
     for (case, protected) in [(CASES[0], false), (CASES[1], true)] {
@@ -31,7 +31,7 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
         let data = Arc::new(vec![1u8; LARGE]);
         let mut to = vec![0u8; LARGE];
         let from = Arc::clone(&data);
-        let mut copy = Local::new("memcpy", 1, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
+        let mut copy = InProcess::new("memcpy", 1, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
         let taken = table.clone();
         let mut call = Calls::new(case, 1, move || {
             check(match protected {
@@ -51,8 +51,8 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
         let mut large = sealed("sealed-1MiB", &table, LARGE)?.counted(&probe);
         let mut huge = sealed("sealed-16MiB", &table, HUGE)?;
         let contest = client.contest(&mut [&mut small, &mut large, &mut huge], 0, 1)?;
-        // The least takes one page fault where the others take two; between those, only the size
-        // differs.
+        // The smallest takes one page fault where the others take two. Between the others, only the
+        // size differs.
         let figures = Figures::of(&contest, 1, 0).with("ratio_16m", contest.ratios(2, 1).median());
         let met = figures.ratio <= SEALED;
         client.report(CASES[2], large.tell(figures).judged("bar", SEALED, met))?;
@@ -60,8 +60,8 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls that pass the same sealed bytes again and again.
-fn sealed(name: &str, table: &TableClient, bytes: usize) -> Result<Calls<impl Call>, Error> {
+/// Calls that repeatedly pass the same sealed bytes.
+fn sealed(name: &str, table: &LrpcCallsClient, bytes: usize) -> Result<Calls<impl CallFn>, BenchError> {
     let (table, data) = (table.clone(), Sealed::new(&vec![1u8; bytes])?);
     Ok(Calls::new(name, 1, move || check(table.take_sealed(data.clone())?)))
 }

@@ -1,8 +1,9 @@
-//! `lrpc`: the calls of LRPC's Table IV, where their time goes (Table V), what large arguments and
-//! imports cost, and what many clients of one server get done (Figure 2).
+//! `lrpc`: the calls of LRPC's Table IV, where their time goes (Table V), the costs of large
+//! arguments and of imports, and the throughput of many clients of one server (Figure 2).
 //!
-//! Beside each call stands the least that it can take: a procedure call and two hand-offs of the
-//! processor, or of a line where each side has one; and the same over a Unix socket.
+//! Each call is compared with the least that it can take: a procedure call and two hand-offs,
+//! either of the processor or of a cache line where each side has a processor. It is also compared
+//! with a Unix socket.
 
 pub(crate) mod figure2;
 mod import;
@@ -12,27 +13,27 @@ mod table5;
 
 use crate::calls;
 use crate::catalogue::{Benchmark, Scenario};
-use crate::role::Role;
-use crate::{Error, Pinning, socket};
+use crate::processes::role::ChildRole;
+use crate::{BenchError, Pinning, socket};
 use std::time::Duration;
 use underpass::{CallError, Sealed, Shared};
 
-/// What the client calls.
+/// The interface that the client calls.
 #[underpass::interface]
-pub(crate) trait Table {
+pub(crate) trait LrpcCalls {
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
     /// Adds.
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
     /// Takes 200 bytes.
     fn big_in(&self, data: &[u8; BIG]) -> Result<(), CallError>;
-    /// Takes 200 bytes and gives as many.
+    /// Takes 200 bytes and returns as many.
     fn big_in_out(&self, data: &[u8; BIG]) -> Result<[u8; BIG], CallError>;
-    /// Takes bytes by the client's copy alone, and gives the sum of the first and the last.
+    /// Takes bytes with the client's copy alone. Returns the sum of the first and the last byte.
     fn take(&self, #[underpass(shared)] data: Shared<'_>) -> Result<u64, CallError>;
-    /// Takes bytes by a copy of the client's and one of its own, and does the same.
+    /// As `take`, with a second copy by the server.
     fn take_protected(&self, data: &[u8]) -> Result<u64, CallError>;
-    /// Takes bytes that nobody can change, without a copy, and does the same.
+    /// As `take`, with bytes that nobody can change, and without a copy.
     fn take_sealed(&self, data: Sealed) -> Result<u64, CallError>;
 }
 
@@ -41,7 +42,7 @@ pub(crate) const BIG: usize = 200;
 
 struct Answers;
 
-impl Table for Answers {
+impl LrpcCalls for Answers {
     fn null(&self) -> Result<(), CallError> {
         Ok(())
     }
@@ -73,32 +74,32 @@ impl Table for Answers {
     }
 }
 
-/// What shows that bytes have come, in constant time.
+/// A constant-time check that the bytes have come.
 fn ends(data: &[u8]) -> u64 {
     data.first().zip(data.last()).map_or(0, |(&first, &last)| u64::from(first) + u64::from(last))
 }
 
-/// The exported name; the directory is the run's own.
+/// The exported name. Each run has a directory of its own, so one name is enough.
 const NAME: &str = "lrpc";
 
 /// How long a server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);
 
-/// Serves the interface, the one of the other benchmarks, and their peer over sockets, until the
-/// process is killed.
-fn serve(role: &Role) -> Result<(), Error> {
+/// Serves this interface, the other benchmarks' interface, and their competitor over sockets, until
+/// the process is killed.
+fn serve(role: &ChildRole) -> Result<(), BenchError> {
     let place = &role.placement;
     for cpu in std::iter::once(place.near).chain(place.far) {
         socket::serve(&role.scratch, cpu)?;
     }
-    Ok(calls::exporting(calls::NAME).export(NAME, Table::serve(Answers)).run()?)
+    Ok(calls::exporting(calls::NAME).export(NAME, LrpcCalls::serve(Answers)).run()?)
 }
 
-/// Both interfaces. The first call is made by a user-level thread, so that there are activations
-/// before the measuring thread settles elsewhere.
-fn import() -> Result<(TableClient, calls::ProbeClient), Error> {
+/// Imports both interfaces. The first call comes from a user-level thread, so that activations
+/// exist before the measuring thread moves to its CPU.
+fn import() -> Result<(LrpcCallsClient, calls::ProbeClient), BenchError> {
     let probe = calls::import()?;
-    Ok((TableClient::import_within(NAME, APPEAR)?, probe))
+    Ok((LrpcCallsClient::import_within(NAME, APPEAR)?, probe))
 }
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {

@@ -1,27 +1,27 @@
 //! Null, Add, BigIn and BigInOut (LRPC, Table IV), with a processor for each side and with one for
 //! both.
 
-use super::{BIG, Table, TableClient};
-use crate::calls::{Call, Calls, ProbeClient};
-use crate::client::Client;
-use crate::contest::Subject;
-use crate::process;
+use super::{BIG, LrpcCalls, LrpcCallsClient};
+use crate::calls::{CallFn, Calls, ProbeClient};
+use crate::measure::contest::Subject;
+use crate::measure::in_process;
+use crate::processes::client::ScenarioClient;
 use crate::socket::{self, OverSocket};
-use crate::{Error, Figures};
+use crate::{BenchError, Figures};
 
 pub(super) const PINNED: [&str; 4] = ["null/pinned", "add/pinned", "big-in/pinned", "big-in-out/pinned"];
 pub(super) const ONE_CPU: [&str; 4] = ["null/one-cpu", "add/one-cpu", "big-in/one-cpu", "big-in-out/one-cpu"];
 
-/// What a call may take beside Null; nothing is said of Null itself, and of BigIn.
+/// The most that a call may take relative to Null. Null itself and BigIn have no bar.
 const BARS: [Option<f64>; 4] = [None, Some(1.1), None, Some(1.6)];
 
 /// The paper's µs, on a multiprocessor that has the domain loaded, and on one processor.
 const PAPER_US: [(f64, f64); 4] = [(125.0, 157.0), (130.0, 164.0), (173.0, 192.0), (219.0, 227.0)];
 
-/// Bytes that go to the server and come back over the socket in place of each.
+/// The bytes over the socket that replace each call, to the server and back.
 const SOCKET: [(usize, usize); 4] = [(1, 1), (2, 1), (BIG, 1), (BIG, BIG)];
 
-fn subject(number: usize, table: &TableClient, probe: &ProbeClient) -> Box<dyn Counted> {
+fn subject(number: usize, table: &LrpcCallsClient, probe: &ProbeClient) -> Box<dyn CountedSubject> {
     let (table, data) = (table.clone(), [7u8; BIG]);
     match number {
         0 => Box::new(Calls::new("null", 1, move || table.null()).counted(probe)),
@@ -36,18 +36,18 @@ fn subject(number: usize, table: &TableClient, probe: &ProbeClient) -> Box<dyn C
     }
 }
 
-/// Calls with what was counted, whichever they are.
-trait Counted: Subject {
+/// Calls of any kind, with their counts.
+trait CountedSubject: Subject {
     fn tell(&self, figures: Figures) -> Figures;
 }
 
-impl<F: Call> Counted for Calls<F> {
+impl<F: CallFn> CountedSubject for Calls<F> {
     fn tell(&self, figures: Figures) -> Figures {
         Calls::tell(self, figures)
     }
 }
 
-pub(super) fn client(client: &Client, cases: &[&'static str; 4]) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient, cases: &[&'static str; 4]) -> Result<(), BenchError> {
     let (table, probe) = super::import()?;
     client.settle()?;
     let place = client.placement();
@@ -57,7 +57,7 @@ pub(super) fn client(client: &Client, cases: &[&'static str; 4]) -> Result<(), E
     // Null is measured beside each of the others.
     let wanted: Vec<usize> = (0..cases.len()).filter(|&n| client.wants(cases[n])).collect();
     for (part, &number) in wanted.iter().enumerate() {
-        let (mut limit, mut call) = (client.limit(), process::call());
+        let (mut limit, mut call) = (client.limit(), in_process::call());
         let (mut null, mut this) = (subject(0, &table, &probe), subject(number, &table, &probe));
         let (there, back) = SOCKET[number];
         let mut socket = OverSocket::new("socket", &stream, there, back);

@@ -1,29 +1,30 @@
 //! Where the time of a Null between two domains on one CPU goes (LRPC, Table V).
 //!
-//! What can't be saved is a procedure call and two hand-offs of the processor. The rest is what
-//! both sides do for a call: the components that `urpc`'s Table II has, stubs among them, and what
-//! a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
+//! The unavoidable part is a procedure call and two hand-offs of the processor. The rest is the
+//! work of both sides: the components of `urpc`'s Table II, stubs included, and what a hand-off
+//! costs beyond the raw one. The latter is finding that it is needed, and cold cache lines.
 
-use super::Table;
+use super::LrpcCalls;
 use crate::calls::Calls;
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
+use crate::measure::contest::{Contest, Subject};
+use crate::measure::in_process;
+use crate::processes::client::ScenarioClient;
 use crate::urpc::components;
-use crate::{Error, Figures, process};
+use crate::{BenchError, Figures};
 
 pub(super) const CASES: [&str; 5] =
     ["table5/procedure-call", "table5/hand-offs", "table5/components", "table5/rest", "table5/total"];
 
-/// The paper's µs: a procedure call; two traps and two switches of the context; stubs; its kernel's
-/// transfer; all.
+/// The paper's µs: a procedure call; two traps and two context switches; stubs; its kernel's
+/// transfer; the total.
 const PAPER_US: [f64; 5] = [7.0, 102.0, 21.0, 27.0, 157.0];
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let (table, probe) = super::import()?;
     client.settle()?;
     let mut hand_offs = client.limit();
     let mut null = Calls::new("null", 1, move || table.null()).counted(&probe);
-    let mut call = process::call();
+    let mut call = in_process::call();
     let mut parts = components("components");
     let subjects: &mut [&mut dyn Subject] = &mut [&mut call, &mut hand_offs, &mut parts, &mut null];
     let contest = client.contest(subjects, 0, 1)?;
@@ -40,8 +41,8 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a Null takes beyond the others, round by round; less than nothing where a call needs less
-/// of the kernel than the raw hand-offs.
+/// What a Null takes beyond the others, for each round. It is negative where a call needs less of
+/// the kernel than the raw hand-offs.
 fn rest(contest: &Contest) -> f64 {
     let rounds = |subject: usize| contest.measured[subject].rounds.iter();
     let parts =

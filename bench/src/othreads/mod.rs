@@ -1,18 +1,18 @@
-//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads that synchronize with each other, and now
-//! and then call another domain, where they block until all have come (OThreads, section 4.2).
+//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads synchronize with each other. At intervals
+//! they call another domain and block there until all have come (OThreads, section 4.2).
 //!
-//! A user-level thread beside a kernel thread for each. Both make the same calls, by the same
-//! client; all is on one CPU, as in the paper. There it was 30 million operations, with a call
-//! every 100,000; here it is fewer of both, and as many calls an operation or more.
+//! User-level threads are compared with kernel threads. Both make the same calls with the same
+//! client, all on one CPU, as in the paper. The paper made 30 million operations, with a call every
+//! 100,000. Here there are fewer operations, with at least as many calls per operation.
 
-mod meeting;
+mod domain_barrier;
 mod runs;
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::{Effort, Error, Figures, Pinning};
-use meeting::{MeetingClient, serve};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures, Pinning};
+use domain_barrier::{DomainBarrierClient, serve};
 use runs::{Run, Work, kernel, ours};
 
 const CASES: [&str; 20] = [
@@ -35,7 +35,7 @@ pub(crate) const BARRIERS: Benchmark = Benchmark {
     scenarios: &[scenario("barriers", |client| measure(client, Figure::Barriers))],
 };
 
-const fn scenario(name: &'static str, client: fn(&Client) -> Result<(), Error>) -> Scenario {
+const fn scenario(name: &'static str, client: fn(&ScenarioClient) -> Result<(), BenchError>) -> Scenario {
     Scenario { name, cases: &CASES, pinning: Pinning::Together, client, server: serve }
 }
 
@@ -50,7 +50,7 @@ enum Figure {
 }
 
 impl Figure {
-    /// Operations of all threads together, and how many of them a thread does before it calls.
+    /// The operations of all threads together, and the operations of a thread before each call.
     fn work(self, quick: bool) -> Work {
         let (operations, each) = match (self, quick) {
             (Self::Spinlocks, false) => (3_000_000, 10_000),
@@ -62,9 +62,9 @@ impl Figure {
     }
 }
 
-fn measure(client: &Client, figure: Figure) -> Result<(), Error> {
+fn measure(client: &ScenarioClient, figure: Figure) -> Result<(), BenchError> {
     underpass::processors::set(1);
-    let meeting = meeting::import()?;
+    let meeting = domain_barrier::import()?;
     let quick = client.effort().few;
     let work = figure.work(quick);
     let rounds = if quick { 1 } else { 3 };
@@ -84,7 +84,7 @@ fn measure(client: &Client, figure: Figure) -> Result<(), Error> {
     Ok(())
 }
 
-fn sides(figure: Figure, meeting: &MeetingClient, threads: u64, work: Work) -> [Run; 2] {
+fn sides(figure: Figure, meeting: &DomainBarrierClient, threads: u64, work: Work) -> [Run; 2] {
     let run = |name, function| Run::new(name, function, meeting.clone(), threads, work);
     match figure {
         Figure::Spinlocks => [run("ours", ours::spinlocks), run("std", kernel::spinlocks)],
@@ -92,7 +92,7 @@ fn sides(figure: Figure, meeting: &MeetingClient, threads: u64, work: Work) -> [
     }
 }
 
-/// User-level threads beside kernel threads.
+/// User-level threads compared with kernel threads.
 fn figures(contest: &Contest, work: Work) -> Figures {
     let figures = Figures::of(contest, OURS, KERNEL);
     let elapsed = |ns: f64| ns * work.operations as f64;

@@ -1,14 +1,14 @@
-//! What an activation's kernel thread costs when threads block in the kernel (OThreads, Table 1):
-//! one is started, woken, stopped.
+//! The cost of an activation's kernel thread when threads block in the kernel (OThreads, Table 1):
+//! it is started, woken and stopped.
 //!
-//! A `batch` gives the sum of spans that the threads note; what must come to rest between two of
-//! them does so outside.
+//! A `batch` sums the times that the threads record. Waiting for a quiet state between two of them
+//! is not timed.
 
 use super::timed::Timed;
 use super::{package, paper};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::{Effort, Error, Figures};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,20 +16,20 @@ use std::time::Duration;
 use underpass::thread::{blocking, spawn};
 use underpass_os::clock::now_ns;
 
-/// How long to wait for anything: a benchmark that hangs helps nobody.
+/// The longest wait, so that a benchmark cannot hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Long enough for an activation without work to go to sleep.
+/// Long enough for an activation without work to fall asleep.
 const REST: Duration = Duration::from_micros(200);
 
-/// `activation-start`: work comes while all activations are in blocking calls, and runs on a new
-/// kernel thread.
-pub(super) fn start(client: &Client) -> Result<(), Error> {
+/// `activation-start`: a thread becomes ready while all activations are in blocking calls. It runs
+/// on a new kernel thread.
+pub(super) fn start(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut blocked = Blocked::default();
     // The first one finds an idle activation.
     blocked.one_more()?;
-    /// There may be 64 activations at the most where there is one CPU.
+    /// With one CPU, there may be at most 64 activations.
     const ROUNDS: usize = 9;
     const EACH: u64 = 6;
     let effort = Effort { least: ROUNDS, most: ROUNDS, ..client.effort() };
@@ -39,28 +39,28 @@ pub(super) fn start(client: &Client) -> Result<(), Error> {
     client.report("activation-start", paper(Figures::of(&contest, 0, 1), (Some(140.0), None)))
 }
 
-/// `activation-wake`: the same, and there is an activation that sleeps.
-pub(super) fn wake(client: &Client) -> Result<(), Error> {
+/// `activation-wake`: as `activation-start`, with an activation that sleeps.
+pub(super) fn wake(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut blocked = Blocked::default();
     blocked.one_more()?;
-    // It ends, and leaves an activation asleep.
+    // The thread ends, and leaves an activation asleep.
     spawned()?;
     let contest = client.contest(&mut [&mut Wakes, &mut Kernel::Wakes], 0, 1)?;
     drop(blocked);
     client.report("activation-wake", Figures::of(&contest, 0, 1))
 }
 
-/// `activation-stop`: a blocking call ends while another thread has the processor; until its thread
-/// goes on, the other one having ended at once.
-pub(super) fn stop(client: &Client) -> Result<(), Error> {
+/// `activation-stop`: a blocking call ends while another thread has the processor. The time runs
+/// until its thread continues. The other thread ends at once.
+pub(super) fn stop(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut kernel = Timed::kernel("std ping-pong", package::kernel::ping_pong);
     let contest = client.contest(&mut [&mut Stops, &mut kernel], 0, 1)?;
     client.report("activation-stop", paper(Figures::of(&contest, 0, 1), (Some(230.0), None)))
 }
 
-/// Something to wait for in the kernel.
+/// An event to wait for in the kernel.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -79,22 +79,23 @@ impl Gate {
     }
 }
 
-/// Threads in blocking calls, one more for each operation; all of them leave with this value.
+/// Threads in blocking calls, one more for each operation. All of them leave when this value is
+/// dropped.
 #[derive(Default)]
 struct Blocked {
     end: Arc<Gate>,
 }
 
 impl Blocked {
-    /// The ns until a new thread runs, which then blocks.
-    fn one_more(&mut self) -> Result<u64, Error> {
+    /// The ns until a new thread runs. The thread then blocks.
+    fn one_more(&mut self) -> Result<u64, BenchError> {
         let (tell, told) = mpsc::channel();
         let end = Arc::clone(&self.end);
         let begun = now_ns();
         let thread = spawn(move || {
             let now = now_ns();
             blocking(|| {
-                // Where nobody listens, the benchmark has failed.
+                // If nothing receives this, the benchmark has failed.
                 let _ = tell.send(now);
                 end.pass();
             });
@@ -115,23 +116,23 @@ impl Subject for Blocked {
         "ours"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         (0..operations).map(|_| self.one_more()).sum()
     }
 
-    /// There are not so many activations.
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    /// There are not enough activations.
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-fn heard(told: &Receiver<u64>, what: &str) -> Result<u64, Error> {
+fn heard(told: &Receiver<u64>, what: &str) -> Result<u64, BenchError> {
     let told = told.recv_timeout(PATIENCE);
     told.map_err(|_| format!("{what}, and it did not run for {} s", PATIENCE.as_secs()).into())
 }
 
-/// The ns until a new thread runs, which then ends.
-fn spawned() -> Result<u64, Error> {
+/// The ns until a new thread runs. The thread then ends.
+fn spawned() -> Result<u64, BenchError> {
     let (tell, told) = mpsc::channel();
     let begun = now_ns();
     drop(spawn(move || tell.send(now_ns())));
@@ -142,13 +143,13 @@ fn spawned() -> Result<u64, Error> {
 struct Wakes;
 
 impl Wakes {
-    fn once() -> Result<u64, Error> {
+    fn once() -> Result<u64, BenchError> {
         std::thread::sleep(REST);
         spawned()
     }
 }
 
-/// Spans that are noted one by one, as a subject.
+/// Times that are recorded one by one, as a subject.
 macro_rules! spans {
     ($subject:ty, $name:literal, $once:expr) => {
         impl Subject for $subject {
@@ -156,13 +157,13 @@ macro_rules! spans {
                 $name
             }
 
-            fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+            fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
                 (0..operations).map(|_| $once).sum()
             }
 
-            fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+            fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
                 for _ in 0..operations {
-                    let span: Result<u64, Error> = $once;
+                    let span: Result<u64, BenchError> = $once;
                     samples.push(span? as f64);
                 }
                 Ok(())
@@ -177,7 +178,7 @@ spans!(Wakes, "ours", Wakes::once());
 struct Stops;
 
 impl Stops {
-    fn once() -> Result<u64, Error> {
+    fn once() -> Result<u64, BenchError> {
         let (tell, told) = mpsc::channel();
         drop(spawn(move || {
             let (gate, back) = (Gate::default(), AtomicBool::new(false));
@@ -186,8 +187,8 @@ impl Stops {
             let ended = blocking(move || {
                 drop(spawn(move || {
                     opens.open();
-                    // Relaxed: nothing else is told. The CPU is all that it waits for, and not the
-                    // activation's other threads.
+                    // Relaxed: this word carries nothing else. The thread waits for the CPU only,
+                    // not for the activation's other threads.
                     while !came_back.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }
@@ -205,11 +206,11 @@ impl Stops {
 
 spans!(Stops, "ours", Stops::once());
 
-/// The like with kernel threads.
+/// The same with kernel threads.
 enum Kernel {
-    /// One is started, and runs.
+    /// A thread is started and runs.
     Starts,
-    /// One that sleeps is woken, and runs.
+    /// A sleeping thread is woken and runs.
     Wakes,
 }
 
@@ -218,7 +219,7 @@ impl Subject for Kernel {
         "std"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         match self {
             Self::Starts => (0..operations)
                 .map(|_| {
@@ -231,12 +232,12 @@ impl Subject for Kernel {
         }
     }
 
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-fn wakes(operations: u64) -> Result<u64, Error> {
+fn wakes(operations: u64) -> Result<u64, BenchError> {
     let (call, called): (Sender<()>, _) = mpsc::channel();
     let (tell, told) = mpsc::channel();
     let sleeper = std::thread::spawn(move || called.iter().try_for_each(|()| tell.send(now_ns())));

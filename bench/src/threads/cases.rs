@@ -1,4 +1,4 @@
-//! The cases with one activation: who is measured in each, and beside what.
+//! The cases with one activation: what each measures, and what it is compared with.
 
 use super::package::{kernel, ours};
 use super::timed::Operation;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 
-/// A case, and what is known of it.
+/// A case.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) ours: Operation,
-    /// What kernel threads do, and the word for it.
+    /// The kernel threads' version of the case, and its name.
     pub(crate) kernel: (&'static str, Operation),
-    /// The kernel's part is a yardstick where no peer is measured, and no rival of ours.
+    /// Whether the kernel's version is only a reference, used where no peer is measured.
     pub(crate) yardstick: bool,
-    /// The peers' word for it.
+    /// The peers' name of the case.
     pub(crate) peers: &'static str,
-    /// The most that ours may take, as a share of what the best peer takes.
+    /// The most that ours may take, relative to the best peer.
     pub(crate) bar: Option<f64>,
     /// The most ns that ours may take.
     pub(crate) bar_ns: Option<f64>,
@@ -110,7 +110,7 @@ fn call(count: u64) -> u64 {
     now_ns() - begun
 }
 
-/// Switches between two threads that give way to each other.
+/// Switches between two threads that yield to each other.
 fn yields(count: u64) -> u64 {
     use underpass::thread::{spawn, yield_now};
     // Relaxed, all: both run on one activation.
@@ -124,7 +124,7 @@ fn yields(count: u64) -> u64 {
             yield_now();
         }
     });
-    // One that has not started is put off for a while.
+    // A thread that has not started is delayed for a while.
     while turns.load(Ordering::Relaxed) == 0 {
         yield_now();
     }
@@ -145,13 +145,13 @@ fn yields(count: u64) -> u64 {
     taken
 }
 
-/// The same by the kernel, which need not switch when a thread yields: only switches count.
+/// The same by the kernel. The kernel need not switch when a thread yields, so only switches count.
 fn kernel_yields(count: u64) -> u64 {
     use std::thread::{spawn, yield_now};
     let turn = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&turn);
     let cycles = count.div_ceil(2);
-    // Relaxed: the turn is all that is told.
+    // Relaxed: only the turn itself is passed.
     let hand_over = |turn: &AtomicBool, from: bool| {
         while turn.load(Ordering::Relaxed) != from {
             yield_now();
@@ -167,7 +167,7 @@ fn kernel_yields(count: u64) -> u64 {
     taken
 }
 
-/// The brackets of a blocking call, with nothing between them and nobody waiting.
+/// The begin and end of a blocking call, with nothing between and no thread waiting.
 fn blocking(count: u64) -> u64 {
     let begun = now_ns();
     for _ in 0..count {
@@ -176,7 +176,7 @@ fn blocking(count: u64) -> u64 {
     now_ns() - begun
 }
 
-/// The cheapest thing that could stand between them.
+/// The cheapest call that could stand between them.
 fn system_call(count: u64) -> u64 {
     let begun = now_ns();
     for _ in 0..count {

@@ -1,11 +1,11 @@
-//! That the loops of our cases do what they are called: switches are counted.
+//! Checks that the loops of our cases do what their names say, by counting switches.
 
 use super::cases::CASES;
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass::processors;
 use underpass::thread::{Switches, ThreadId, blocking, spawn, watch_switches};
 
-/// Threads that went on. Relaxed: nothing but the number is told, and the join comes between.
+/// Threads that were resumed. Relaxed: only the number counts, and the join comes between.
 static RESUMED: AtomicU64 = AtomicU64::new(0);
 
 struct Count;
@@ -20,7 +20,7 @@ impl Switches for Count {
 
 const OPERATIONS: u64 = 1_000;
 
-/// How often a thread goes on in that many operations of a case.
+/// How often a thread is resumed in that many operations of a case.
 fn switches(case: &str) -> u64 {
     let case = CASES.iter().find(|known| known.name == case).unwrap();
     let before = RESUMED.load(Ordering::Relaxed);
@@ -36,8 +36,8 @@ fn each_case_does_what_it_is_called() {
     for (case, each) in [("yield", 1), ("fork", 1), ("fork-join", 2), ("ping-pong", 2), ("park", 2)] {
         let switches = switches(case);
         let least = each * OPERATIONS;
-        // Others' time slices may add some. While switches are watched, who waits for its children
-        // gives way in vain now and then.
+        // Other threads' time slices may add some. While switches are counted, a thread that waits
+        // for its children sometimes yields in vain.
         let most = if case == "fork" { u64::MAX } else { least + OPERATIONS / 2 };
         assert!((least..most).contains(&switches), "{case}: {switches} switches, not {least}");
     }
@@ -45,7 +45,7 @@ fn each_case_does_what_it_is_called() {
         let switches = switches(case);
         assert!(switches < OPERATIONS / 2, "{case} waits for nobody, and there are {switches} switches");
     }
-    // No other thread has started there, so that the call has no other kernel thread do it.
+    // No other thread has started there, so the call does not need another kernel thread.
     let counts = spawn(|| blocking(|| processors::activation_counts().unwrap())).join().unwrap();
     assert!(counts.in_blocking_call + counts.detached > 0, "{counts}");
 }

@@ -1,8 +1,8 @@
-//! `threads`: what thread management costs, beside other thread packages and the kernel's threads
-//! (URPC, section 4.1; OThreads, section 4.1).
+//! `threads`: the cost of thread management, compared with other thread packages and with kernel
+//! threads (URPC, section 4.1; OThreads, section 4.1).
 //!
-//! One activation, confined to one CPU, and so is everything beside it; what needs more activations
-//! has a process of its own.
+//! One activation is confined to one CPU, and so are the competitors. Cases that need more
+//! activations have a process of their own.
 
 mod activations;
 mod cases;
@@ -13,11 +13,11 @@ mod remote;
 mod timed;
 
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::peers::{self, Peer};
-use crate::role::idle;
-use crate::{Effort, Error, Figures, Pinning};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::processes::peers::{self, PeerProcess};
+use crate::processes::role::idle;
+use crate::{BenchError, Effort, Figures, Pinning};
 use cases::{CASES, Case};
 use std::time::Duration;
 use timed::Timed;
@@ -43,29 +43,29 @@ const fn scenario(
     name: &'static str,
     cases: &'static [&'static str],
     pinning: Pinning,
-    client: fn(&Client) -> Result<(), Error>,
+    client: fn(&ScenarioClient) -> Result<(), BenchError>,
 ) -> Scenario {
     let server = match pinning {
-        // Something to look at in vain, on the other side of a channel, as idle activations do.
+        // A channel with nothing to receive, which idle activations poll.
         Pinning::Both => crate::calls::serve,
         _ => idle,
     };
     Scenario { name, cases, pinning, client, server }
 }
 
-/// Operations of ours in a sample: a reading of the clock costs as much as some.
+/// Operations of ours in one sample. Reading the clock costs as much as a few of them.
 const GROUP: u64 = 100;
 
-/// A peer is asked by a line and answers by one; a slice must be long beside what that does to the
-/// caches.
+/// A peer takes an order and answers by lines. A slice must be long relative to what that does to
+/// the caches.
 const SLICE: Duration = Duration::from_millis(6);
 
-fn effort(client: &Client) -> Effort {
+fn effort(client: &ScenarioClient) -> Effort {
     let effort = client.effort();
     if effort.few { effort } else { Effort { slice: SLICE, ..effort } }
 }
 
-fn one_activation(client: &Client) -> Result<(), Error> {
+fn one_activation(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let mut peers = running_peers(client)?;
     for peer in &peers {
@@ -85,8 +85,8 @@ fn one_activation(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// Those that can be started.
-fn running_peers(client: &Client) -> Result<Vec<Peer>, Error> {
+/// The peers that can be started.
+fn running_peers(client: &ScenarioClient) -> Result<Vec<PeerProcess>, BenchError> {
     let Some(directory) = client.peers() else {
         client.note(peers::HINT)?;
         return Ok(Vec::new());
@@ -101,12 +101,12 @@ fn running_peers(client: &Client) -> Result<Vec<Peer>, Error> {
     Ok(running)
 }
 
-/// The numbers of the subjects in a contest; the peers come after.
+/// The numbers of the subjects in a contest. The peers come after them.
 const OURS: usize = 0;
 const KERNEL: usize = 1;
 const PEERS: usize = 2;
 
-/// Ours beside the best of the others.
+/// Ours compared with the best of the others.
 fn figures(case: &Case, contest: &Contest) -> Figures {
     let ns = |subject: usize| contest.measured[subject].slices().median();
     let best = |from: usize| (from..contest.measured.len()).min_by(|&a, &b| ns(a).total_cmp(&ns(b)));
@@ -133,7 +133,7 @@ fn figures(case: &Case, contest: &Contest) -> Figures {
     paper(figures, case.paper_us)
 }
 
-/// With what the papers measured, in µs: user-level, and kernel threads.
+/// Adds what the papers measured, in µs: user-level threads and kernel threads.
 fn paper(figures: Figures, us: (Option<f64>, Option<f64>)) -> Figures {
     let figures = us.0.map(|us| us * 1e3).into_iter().fold(figures, |f, ns| f.with("paper_ns", ns));
     us.1.map(|us| us * 1e3).into_iter().fold(figures, |f, ns| f.with("paper_kernel_ns", ns))
@@ -143,7 +143,7 @@ fn paper(figures: Figures, us: (Option<f64>, Option<f64>)) -> Figures {
 mod tests {
     use super::*;
     use crate::Summary;
-    use crate::contest::Measured;
+    use crate::measure::contest::Measured;
 
     fn contest(costs: &[(&str, f64)]) -> Contest {
         let measured = costs.iter().map(|&(name, ns)| Measured {

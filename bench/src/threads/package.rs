@@ -1,16 +1,16 @@
-//! What a thread package does, the same code for ours and for the kernel's threads: each function
-//! gives the ns of `count` operations.
+//! The operations of a thread package. The code is the same for our threads and for kernel threads.
+//! Each function returns the ns of `count` operations.
 //!
-//! What the peers do is the same too (`peers/README.md`). Threads are set up outside the time.
+//! The peers do the same (`peers/README.md`). Setting threads up is not timed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Children of `fork` that have run.
 ///
-/// Relaxed, all: what is waited for is the number.
+/// Relaxed, here and below: only the number is waited for.
 static CHILDREN: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a child that no other can interrupt.
+/// Counts a child that no other child can interrupt.
 fn count_plainly() {
     CHILDREN.store(CHILDREN.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
@@ -32,7 +32,7 @@ macro_rules! package {
             use $threads as thread;
             use $locks as sync;
 
-            /// Children that are started before the spawner gives way until all of them have run.
+            /// Children that are started before the spawner yields until all of them have run.
             const BATCH: u64 = $batch;
 
             pub(crate) fn fork(count: u64) -> u64 {
@@ -75,7 +75,7 @@ macro_rules! package {
                 taken
             }
 
-            /// The mutex is let go of only in `wait`.
+            /// The mutex is released only in `wait`.
             pub(crate) fn ping_pong(count: u64) -> u64 {
                 let table = Arc::new((sync::Mutex::new(false), sync::Condvar::new()));
                 let theirs = Arc::clone(&table);
@@ -93,7 +93,7 @@ macro_rules! package {
                 let mut begun = 0;
                 for cycle in 0..=count {
                     if cycle == 1 {
-                        // By now the other has started.
+                        // By now the other thread has started.
                         begun = now_ns();
                     }
                     *turn = true;
@@ -137,6 +137,7 @@ package!(
     ours, underpass::thread, underpass::sync, super::count_plainly, 1000
 );
 package!(
-    /// Kernel threads, on one CPU. Fewer children at once: each is a task of the kernel.
+    /// Kernel threads, on one CPU. There are fewer children at once, because each is a task of the
+    /// kernel.
     kernel, std::thread, std::sync, super::count_locked, 100
 );

@@ -1,16 +1,16 @@
-//! `spawn-remote`: a thread is spawned while its activation is busy, and runs on another one, which
-//! polls meanwhile.
+//! `spawn-remote`: a thread is spawned while its activation is busy. It runs on another activation,
+//! which polls meanwhile.
 
 use super::timed::Timed;
-use crate::client::Client;
-use crate::{Error, Figures, calls};
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Figures, calls};
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 
-/// Children that have run. Relaxed, all: nothing but the number is told.
+/// Children that have run. Relaxed, here and below: only the number counts.
 static RAN: AtomicU64 = AtomicU64::new(0);
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(2);
     // An activation without threads polls while there is something to poll.
     let probe = calls::import()?;

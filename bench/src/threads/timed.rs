@@ -1,9 +1,9 @@
-//! Functions that time themselves, as subjects.
+//! Functions that time themselves, as measured subjects.
 
-use crate::Error;
-use crate::contest::Subject;
+use crate::BenchError;
+use crate::measure::contest::Subject;
 
-/// Does that many operations, and gives the ns that they took.
+/// Performs that many operations, and returns the ns that they took.
 pub(crate) type Operation = fn(u64) -> u64;
 
 /// Operations of a thread of one kind.
@@ -21,7 +21,8 @@ enum On {
 }
 
 impl Timed {
-    /// By a user-level thread. A sample is the mean of `group`; none are taken if it is 0.
+    /// By a user-level thread. A sample is the mean of `group` operations. If `group` is 0, there
+    /// are no samples.
     pub(crate) fn ours(operation: Operation, group: u64) -> Self {
         Self { name: "ours", operation, on: On::User, group }
     }
@@ -31,11 +32,11 @@ impl Timed {
         Self { name, operation, on: On::Kernel, group: 0 }
     }
 
-    /// Does `work` where it belongs.
+    /// Does `work` on a thread of the right kind.
     fn there<T: Send + 'static>(
         &self,
         work: impl FnOnce(Operation) -> T + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> Result<T, BenchError> {
         let operation = self.operation;
         match self.on {
             On::Kernel => Ok(work(operation)),
@@ -52,14 +53,14 @@ impl Subject for Timed {
         self.name
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         self.there(move |operation| {
             operation(operations / 8 + 1);
             operation(operations)
         })
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         let group = self.group;
         if group == 0 {
             return Ok(());

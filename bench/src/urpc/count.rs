@@ -1,33 +1,33 @@
-//! Instructions of the components, as callgrind counts them.
+//! The instructions of the components, counted by callgrind.
 //!
-//! The benchmark runs itself under `valgrind`, which collects while the function of one component
-//! runs. What starting costs cancels out in the difference of two counts.
+//! The benchmark runs itself under `valgrind`, which counts while the function of one component
+//! runs. The cost of starting cancels out in the difference of two counts.
 
-use super::parts::{Callers, Component, MESSAGES, Parts};
-use crate::Error;
-use crate::pair::SUBCOMMAND;
+use super::components::{Callers, ChannelParts, Component, MESSAGES};
+use crate::BenchError;
+use crate::processes::pair::SUBCOMMAND;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
-/// Rounds of the two counts.
+/// The rounds of the two counts.
 const ROUNDS: [u64; 2] = [50, 150];
 
-/// What the counted child does: so many rounds.
+/// The work of the counted child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counted {
-    /// How many.
+pub struct InstructionCount {
+    /// The number of rounds.
     rounds: u64,
-    /// Whether user-level threads are resumed, instead of messages passed.
+    /// Whether it resumes user-level threads, instead of passing messages.
     threads: bool,
 }
 
-impl Counted {
-    /// Does it.
-    pub(crate) fn perform(self) -> Result<(), Error> {
+impl InstructionCount {
+    /// Does the work.
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
         let Self { rounds, threads } = self;
         if threads {
-            // One activation, as where it is timed: others would be counted too.
+            // One activation, as where it is timed. Others would be counted too.
             underpass::processors::set(1);
             let thread = underpass::thread::spawn(move || {
                 let callers = Callers::new();
@@ -36,7 +36,7 @@ impl Counted {
             });
             return thread.join().map_err(|_| "the counted thread panicked")?;
         }
-        let mut parts = Parts::new()?;
+        let mut parts = ChannelParts::new()?;
         for _ in 0..rounds {
             parts.pass(|_, part| part());
         }
@@ -44,12 +44,12 @@ impl Counted {
     }
 }
 
-/// Instructions that a message takes in these components together.
-pub(super) fn instructions(components: &[Component]) -> Result<f64, Error> {
+/// The instructions that a message takes in these components together.
+pub(super) fn instructions(components: &[Component]) -> Result<f64, BenchError> {
     components.iter().map(|&component| one(component)).sum()
 }
 
-fn one(component: Component) -> Result<f64, Error> {
+fn one(component: Component) -> Result<f64, BenchError> {
     let [few, many] = ROUNDS;
     let more = collected(component, many)?.saturating_sub(collected(component, few)?);
     if more == 0 {
@@ -75,17 +75,17 @@ fn function(component: Component) -> &'static str {
 }
 
 /// Instructions of this component in a child that does `rounds`.
-fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
+fn collected(component: Component, rounds: u64) -> Result<u64, BenchError> {
     let threads = component == Component::ClientDispatch;
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     if !threads {
-        // Threads leave the function in the middle and come back to it: for them everything is
-        // collected. Kernel threads that wait cost nothing.
+        // Threads leave the function in the middle and return to it, so for them everything is
+        // counted. Waiting kernel threads cost nothing.
         valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
     }
     valgrind.arg(format!("/proc/{}/exe", std::process::id()));
-    valgrind.args([SUBCOMMAND, &serde_json::to_string(&Counted { rounds, threads })?]);
+    valgrind.args([SUBCOMMAND, &serde_json::to_string(&InstructionCount { rounds, threads })?]);
     let output = valgrind.output().map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {

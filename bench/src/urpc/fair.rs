@@ -1,15 +1,15 @@
-//! `fair`: a call beside another client that has as many under way as it can, and what that one's
-//! share of the server takes.
+//! `fair`: a call beside a client that floods the server, and the time of that client's share of
+//! the server.
 //!
-//! The calls compute for some time, so that the server is what both want, and not the CPU that the
-//! clients share.
+//! The calls compute for a while, so that both clients compete for the server and not for the CPU
+//! that they share.
 
 use super::{ONE_EACH, figures};
-use crate::Error;
-use crate::calls::{self, Call, Calls, Probe, ProbeClient};
-use crate::client::Client;
-use crate::contest::Subject;
-use crate::hand::{Does, Hand, Helper, obey};
+use crate::BenchError;
+use crate::calls::{self, CallFn, Calls, Probe, ProbeClient};
+use crate::measure::contest::Subject;
+use crate::processes::client::ScenarioClient;
+use crate::processes::helper::{Does, Helper, HelperTask, obey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,37 +17,38 @@ use std::time::Duration;
 use underpass::thread::{self, JoinHandle};
 use underpass_threads::SHARE;
 
-/// Calls that the flood has under way: four times its share, which it would take if the first to
-/// come was the first served.
+/// The flood's calls in progress: four times its share, which it would take if the server were
+/// first come, first served.
 const THREADS: u64 = 4 * SHARE as u64;
 
 /// What a call computes.
 const CALL: Duration = Duration::from_micros(50);
 
-/// A call beside the flood, to its own time and that of a share: a quarter for the CPU that the
-/// clients have together. Who served the first to come first would need 3.5 times that.
+/// The bar for a call beside the flood, relative to its own time plus that of a share. It allows a
+/// quarter for the CPU that the clients share. A first-come-first-served server would need 3.5
+/// times that.
 const BAR: f64 = 1.25;
 
-/// A client whose threads call again and again while it is told so.
+/// A client whose threads call repeatedly while it is told to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Flood {
     threads: u64,
     ns: u64,
 }
 
-/// Its calls, under way.
+/// The calls of the flood, in progress.
 struct Running {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), underpass::CallError>>>,
 }
 
 impl Flood {
-    pub(crate) fn perform(self) -> Result<(), Error> {
+    pub(crate) fn perform(self) -> Result<(), BenchError> {
         let probe = calls::import()?;
         let mut running: Option<Running> = None;
         obey(|on: bool| {
             if let Some(Running { over, threads }) = running.take() {
-                // Relaxed: it says that they shall end, and nothing else.
+                // Relaxed: the word only says that they shall end.
                 over.store(true, Ordering::Relaxed);
                 for thread in threads {
                     thread.join().map_err(|_| "a thread of the flood panicked")??;
@@ -58,7 +59,7 @@ impl Flood {
         })
     }
 
-    /// Begins; each has a call under way then.
+    /// Starts the flood. Afterwards each thread has a call in progress.
     fn begin(&self, probe: &ProbeClient) -> Running {
         let (over, ns) = (Arc::new(AtomicBool::new(false)), self.ns);
         let before = probe.counters().calls;
@@ -85,8 +86,11 @@ struct Beside<'a, F> {
     calls: Calls<F>,
 }
 
-impl<F: Call> Beside<'_, F> {
-    fn during<T>(&mut self, what: impl FnOnce(&mut Calls<F>) -> Result<T, Error>) -> Result<T, Error> {
+impl<F: CallFn> Beside<'_, F> {
+    fn during<T>(
+        &mut self,
+        what: impl FnOnce(&mut Calls<F>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
         let () = self.flood.order(&true)?;
         let done = what(&mut self.calls)?;
         let () = self.flood.order(&false)?;
@@ -94,47 +98,48 @@ impl<F: Call> Beside<'_, F> {
     }
 }
 
-impl<F: Call> Subject for Beside<'_, F> {
+impl<F: CallFn> Subject for Beside<'_, F> {
     fn name(&self) -> &str {
         self.calls.name()
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         self.during(|calls| calls.batch(operations))
     }
 
-    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
         self.during(|calls| calls.single(operations, samples))
     }
 }
 
-/// What a call takes alone, and the calls of a share.
+/// A call by itself, and the calls of a share.
 struct Share<F>(Calls<F>);
 
-/// What those of a share compute.
+/// The ns that the calls of a share compute.
 fn share_ns() -> u64 {
     u64::from(SHARE) * CALL.as_nanos() as u64
 }
 
-impl<F: Call> Subject for Share<F> {
+impl<F: CallFn> Subject for Share<F> {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         Ok(self.0.batch(operations)? + operations * share_ns())
     }
 
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
     let ns = CALL.as_nanos() as u64;
     let flood = Flood { threads: THREADS, ns };
-    let mut flood = Helper::start(&Hand { cpus: vec![client.placement().near], does: Does::Flood(flood) })?;
+    let mut flood =
+        Helper::start(&HelperTask { cpus: vec![client.placement().near], does: Does::Flood(flood) })?;
     client.settle()?;
     let quiet = |name| {
         let caller = probe.clone();

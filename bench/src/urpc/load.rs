@@ -1,17 +1,17 @@
-//! `throughput` and `figures`: latency of a call and calls a second, by more and more threads, and
-//! on more and more processors (URPC, section 4.3).
+//! `throughput` and `figures`: the latency of a call and the calls per second, for growing numbers
+//! of threads and processors (URPC, section 4.3).
 //!
-//! Two sides that both have a processor are a pipeline: the slower one bounds it, by the components
-//! of a call that are its own. While one thread waits for its reply the others call, and neither
-//! processor waits for a cache line on every call.
+//! Two sides that both have a processor are a pipeline. The slower side bounds it, by its own
+//! components of a call. While one thread waits for its reply the others call, so neither processor
+//! waits for a cache line on every call.
 
+use super::components::Sum;
 use super::null::null;
-use super::parts::Sum;
 use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
 use crate::calls;
-use crate::client::Client;
-use crate::contest::Contest;
-use crate::{Effort, Error};
+use crate::measure::contest::Contest;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort};
 
 /// The number of threads whose calls are judged.
 const JUDGED: u64 = 16;
@@ -19,14 +19,18 @@ const JUDGED: u64 = 16;
 /// Three quarters of what the slower side's own processing allows.
 const BAR: f64 = 1.0 / 0.75;
 
-/// Or so many calls a second, if that is less.
+/// Or that many calls per second, if that is less.
 const BAR_CALLS_PER_S: f64 = 15e6;
 
 const THREADS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
-/// With more processors than one a side, over the same binding: the activations of the client call
-/// over channels of their own. Only C = S = 1 is judged.
-pub(super) fn throughput(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+/// With several processors on each side, over the same binding, the client's activations call over
+/// channels of their own. Only C = S = 1 is judged.
+pub(super) fn throughput(
+    client: &ScenarioClient,
+    case: &str,
+    processors: Processors,
+) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     for (part, threads) in THREADS.into_iter().enumerate() {
@@ -50,12 +54,12 @@ const FIGURE_THREADS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32];
 /// Those of a quick run.
 const FEW: [u64; 2] = [1, 4];
 
-/// There are many rows.
+/// A row's share of the usual time, because there are many rows.
 const SHARE: u32 = 4;
 
-/// What the paper's text says of a point of its figures.
+/// A point of the paper's figures that its text describes.
 struct Point {
-    /// 0 for any that is large.
+    /// 0 stands for any large number.
     threads: u64,
     processors: Processors,
     us: Option<f64>,
@@ -71,13 +75,13 @@ const PAPER: [Point; 4] = [
 
 const TWO_EACH: Processors = Processors { clients: 2, servers: 2 };
 
-/// When T is large: every processor has a call, and another one is there.
+/// Whether T is large: every processor has a call, and another one is waiting.
 fn is_large(threads: u64, Processors { clients, servers }: Processors) -> bool {
     threads > (clients + servers) as u64
 }
 
 /// One line of Figure 3, and of Figure 4.
-pub(super) fn figure(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors) -> Result<(), BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     let effort = client.effort();

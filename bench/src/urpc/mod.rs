@@ -1,26 +1,26 @@
-//! `urpc`: what a call costs where both sides have a processor, where they share one, and where
-//! nobody has called for a while (URPC, sections 4.2 to 4.4 and 5.5).
+//! `urpc`: the cost of a call where both sides have a processor, where they share one, and after a
+//! pause (URPC, sections 4.2 to 4.4 and 5.5).
 //!
-//! C is the number of the client's processors, S that of the server's, T that of the threads that
-//! call. Where S is 0 the server has no processor but those that its callers donate.
+//! C is the number of the client's processors, S of the server's, and T of the calling threads.
+//! Where S is 0 the server has only the processors that its callers donate.
 
+mod components;
 pub(crate) mod count;
 pub(crate) mod fair;
+mod idle;
 mod load;
 mod null;
-mod parts;
-mod rest;
 pub(crate) mod scale;
 mod table2;
 
-use crate::calls::{Call, Calls, serve, serve_donated};
+use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::role::idle;
-use crate::{Error, Figures, Pinning};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::processes::role::idle;
+use crate::{BenchError, Figures, Pinning};
 
-/// A line of Figures 3 and 4, for so many processors of the client and of the server.
+/// A line of Figures 3 and 4, for that many processors of the client and of the server.
 macro_rules! figure {
     ($clients:literal, $servers:literal) => {
         Scenario {
@@ -36,7 +36,7 @@ macro_rules! figure {
     };
 }
 
-/// Throughput of one binding with so many processors of the client and of the server.
+/// The throughput of one binding with that many processors of the client and of the server.
 macro_rules! throughput {
     ($clients:literal, $servers:literal) => {
         served(
@@ -117,25 +117,25 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             server: idle,
         },
         served("fair", &["fair"], Pinning::Apart, fair::client),
-        served("idle", &["idle/server", "idle/client"], Pinning::Any, rest::idle),
-        served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
+        served("idle", &["idle/server", "idle/client"], Pinning::Any, idle::idle),
+        served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, idle::trickle),
     ],
 };
 
-/// What both sides do for a call, beside its procedure (Table II), as a subject.
+/// The work of both sides for a call, without its procedure (Table II), as a subject.
 pub(crate) fn components(name: &str) -> impl Subject {
-    parts::Sum::of(name, &[parts::CLIENT, parts::SERVER].concat())
+    components::Sum::of(name, &[components::CLIENT, components::SERVER].concat())
 }
 
 type Cases = &'static [&'static str];
-type Part = fn(&Client) -> Result<(), Error>;
+type Part = fn(&ScenarioClient) -> Result<(), BenchError>;
 
 /// The server has processors of its own.
 const fn served(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
     Scenario { name, cases, pinning, client, server: serve }
 }
 
-/// It has none.
+/// The server has no processors of its own.
 const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
     Scenario { name, cases, pinning, client, server: serve_donated }
 }
@@ -150,8 +150,8 @@ struct Processors {
 const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
 const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
 
-/// The figures of subject `of`, which is `calls` by T threads, beside subject `beside`.
-fn figures<F: Call>(
+/// The figures of subject `of`, which is `calls` by T threads, compared with subject `beside`.
+fn figures<F: CallFn>(
     contest: &Contest,
     (of, beside): (usize, usize),
     (calls, processors): (&Calls<F>, Processors),

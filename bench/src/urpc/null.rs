@@ -2,28 +2,28 @@
 
 use super::{ONE_EACH, Processors, figures};
 use crate::calls::{self, Calls, Probe, ProbeClient};
-use crate::client::Client;
-use crate::contest::{Contest, Subject};
-use crate::counted::{Both, Tally};
-use crate::ping::Kind;
-use crate::{Effort, Error, Figures};
+use crate::measure::call_counters::{Both, CountedCalls};
+use crate::measure::contest::{Contest, Subject};
+use crate::processes::client::ScenarioClient;
+use crate::raw::ping::ReplyKind;
+use crate::{BenchError, Effort, Figures};
 use std::time::Duration;
 use underpass_os::clock::now_ns;
 
-/// Threads of a client that gives its only processor away for many calls at once.
+/// The threads of a client that donates its only processor for many calls at once.
 const MANY: u64 = 16;
 
-/// What 16 calls under way may cost each, beside one alone.
+/// The most that each of 16 concurrent calls may cost, relative to a single one.
 const BAR_OF_MANY: f64 = 0.25;
 
-/// A bar that is a ratio to the limit.
+/// A bar as a ratio to the limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bar {
     case: &'static str,
     ratio: f64,
-    /// So many ns more than the limit are within it too.
+    /// That many ns above the limit also meet the bar.
     or_ns: f64,
-    /// Whether rare calls are judged as well: they can't be where the kernel divides a processor.
+    /// Whether the tail is judged as well. It cannot be where the kernel time-shares a processor.
     tail: bool,
 }
 
@@ -31,16 +31,16 @@ pub(super) const PINNED: Bar = Bar { case: "null/pinned", ratio: 1.25, or_ns: 30
 pub(super) const FLOATING: Bar = Bar { case: "null/floating", ratio: 1.5, or_ns: 0.0, tail: true };
 pub(super) const ONE_CPU: Bar = Bar { case: "null/one-cpu", ratio: DONATED, or_ns: 0.0, tail: false };
 
-/// A donated call, beside the round trip by the kernel on one CPU.
+/// A donated call, relative to the round trip by the kernel on one CPU.
 const DONATED: f64 = 1.15;
 
-/// A call by a kernel thread, beside one by a user-level thread.
+/// A call by a kernel thread, relative to one by a user-level thread.
 const KERNEL_THREAD: f64 = 1.1;
 
-/// The first call after a pause, beside the cheapest way to wake somebody.
+/// The first call after a pause, relative to the cheapest way to wake a thread.
 const LATE: f64 = 1.25;
 
-/// The 99th percentile, beside the median.
+/// The 99th percentile, relative to the median.
 const TAIL: f64 = 2.0;
 
 impl Bar {
@@ -56,14 +56,14 @@ impl Bar {
     }
 }
 
-/// One caller, and a server that has a processor, or half of one.
-pub(super) fn running(client: &Client, bar: Bar) -> Result<(), Error> {
+/// One caller, and a server that has a whole processor or shares one.
+pub(super) fn running(client: &ScenarioClient, bar: Bar) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut null = null("null", 1, &probe);
     let mut limit = client.limit();
-    let mut rings = client.placement().far.map(|far| client.ping("two-ring", Kind::Rings, far));
+    let mut rings = client.placement().far.map(|far| client.ping("two-ring", ReplyKind::Rings, far));
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut limit, &mut null];
-    // Beside one CPU for both sides it says nothing.
+    // On one CPU for both sides it says nothing.
     let apart = client.pinning() != crate::Pinning::Together;
     subjects.extend(rings.as_mut().filter(|_| apart).map(|rings| rings as &mut dyn Subject));
     let contest = client.contest(&mut subjects, 0, 1)?;
@@ -82,10 +82,10 @@ pub(super) fn running(client: &Client, bar: Bar) -> Result<(), Error> {
     client.report(bar.case, figures)
 }
 
-/// One caller and many, whose server has no processor of its own.
-pub(super) fn donated(client: &Client, case: &str) -> Result<(), Error> {
+/// One caller and many callers of a server without processors of its own.
+pub(super) fn donated(client: &ScenarioClient, case: &str) -> Result<(), BenchError> {
     let probe = import(client)?;
-    let mut raw = client.ping("futex-same-cpu", Kind::Futex, client.placement().near);
+    let mut raw = client.ping("futex-same-cpu", ReplyKind::Futex, client.placement().near);
     let (mut one, mut many) = (null("one-caller", 1, &probe), null("callers", MANY, &probe));
     let contest = client.contest(&mut [&mut raw, &mut one, &mut many], 0, 1)?;
     let clients = match client.pinning() {
@@ -101,8 +101,12 @@ pub(super) fn donated(client: &Client, case: &str) -> Result<(), Error> {
     client.report(case, together.judged("bar", BAR_OF_MANY, met))
 }
 
-/// A caller that is no user-level thread, beside one that is.
-pub(super) fn kernel_thread(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+/// A caller that is a kernel thread, compared with a user-level thread.
+pub(super) fn kernel_thread(
+    client: &ScenarioClient,
+    case: &str,
+    processors: Processors,
+) -> Result<(), BenchError> {
     let probe = import(client)?;
     let mut user = null("user-level", 1, &probe);
     let caller = probe.clone();
@@ -113,13 +117,13 @@ pub(super) fn kernel_thread(client: &Client, case: &str, processors: Processors)
     client.report(case, figures.judged("bar", KERNEL_THREAD, met))
 }
 
-/// The first call after a pause, in which the server has gone to sleep.
-pub(super) fn idle(client: &Client) -> Result<(), Error> {
+/// The first call after a pause in which the server has fallen asleep.
+pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = import(client)?;
     let quick = client.effort().few;
     let (pause, rounds) = if quick { (Duration::from_millis(50), 3) } else { (Duration::from_secs(1), 15) };
     let (near, far) = (client.placement().near, client.placement().far);
-    let mut late = LateCalls { probe, pause, tally: Tally::default() };
+    let mut late = LateCalls { probe, pause, counts: CountedCalls::default() };
     let mut same = client.late_ping("futex-same-cpu", near, pause);
     let mut across = far.map(|far| client.late_ping("futex-cross-cpu", far, pause));
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut late, &mut same];
@@ -138,26 +142,26 @@ pub(super) fn idle(client: &Client) -> Result<(), Error> {
         figures.with_detail(&format!("{}_ns", contest.measured[subject].name), median(subject))
     });
     let rate = (1e9 / figures.ns).round() as u64;
-    client.report("null/idle", late.tally.tell(figures.with("calls_per_s", rate)).judged("bar", LATE, met))
+    client.report("null/idle", late.counts.tell(figures.with("calls_per_s", rate)).judged("bar", LATE, met))
 }
 
-fn import(client: &Client) -> Result<ProbeClient, Error> {
+fn import(client: &ScenarioClient) -> Result<ProbeClient, BenchError> {
     let probe = calls::import()?;
     client.settle()?;
     Ok(probe)
 }
 
 /// Calls that do nothing, counted.
-pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl calls::Call + use<>> {
+pub(super) fn null(name: &str, threads: u64, probe: &ProbeClient) -> Calls<impl calls::CallFn + use<>> {
     let caller = probe.clone();
     Calls::new(name, threads, move || caller.null()).counted(probe)
 }
 
-/// Calls of which each begins when both sides have slept for a while.
+/// Calls that each start when both sides have slept for a while.
 struct LateCalls {
     probe: ProbeClient,
     pause: Duration,
-    tally: Tally,
+    counts: CountedCalls,
 }
 
 impl Subject for LateCalls {
@@ -165,7 +169,7 @@ impl Subject for LateCalls {
         "late-null"
     }
 
-    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+    fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
         let (probe, pause) = (self.probe.clone(), self.pause);
         let caller = underpass::thread::spawn(move || {
             let before = Both::before(&probe)?;
@@ -179,12 +183,12 @@ impl Subject for LateCalls {
             Ok::<_, underpass::CallError>((ns, before, Both::after(&probe)?))
         });
         let (ns, before, after) = caller.join().map_err(|_| "a calling thread panicked")??;
-        self.tally.add(operations, &before, &after);
+        self.counts.add(operations, &before, &after);
         Ok(ns)
     }
 
-    /// The calls are single already.
-    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+    /// Each call is timed by itself already.
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), BenchError> {
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
-//! `table2`: where a call's time goes, and its instructions (URPC, section 4.2).
+//! `table2`: where the time of a call goes, and its instructions (URPC, section 4.2).
 
+use super::components::{CLIENT, Component, SERVER, Sum};
 use super::count;
-use super::parts::{CLIENT, Component, SERVER, Sum};
-use crate::client::Client;
-use crate::contest::Contest;
-use crate::process;
-use crate::{Effort, Error, Figures};
+use crate::measure::contest::Contest;
+use crate::measure::in_process;
+use crate::processes::client::ScenarioClient;
+use crate::{BenchError, Effort, Figures};
 use std::time::Duration;
 
 pub(super) const CASES: [&str; 10] = [
@@ -21,11 +21,11 @@ pub(super) const CASES: [&str; 10] = [
     "table2/server/total",
 ];
 
-/// The paper's times in µs, in the order of the cases; a procedure call took it 7.
+/// The paper's times in µs, in the order of the cases. A procedure call took 7 µs there.
 const PAPER_US: [f64; 10] = [18.0, 6.0, 10.0, 20.0, 54.0, 13.0, 6.0, 9.0, 25.0, 53.0];
 const PAPER_CALL_US: f64 = 7.0;
 
-/// All components are passed for each that is timed.
+/// Each timed component runs through all components.
 const SLICE: Duration = Duration::from_micros(300);
 
 /// A side's total comes after its four components.
@@ -34,18 +34,18 @@ fn components(case: usize) -> Vec<Component> {
     side.get(case % 5).map_or(side.to_vec(), |&one| vec![one])
 }
 
-pub(super) fn client(client: &Client) -> Result<(), Error> {
+pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let effort = Effort { slice: SLICE.min(client.effort().slice), ..client.effort() };
     let mut missing = None;
     for (number, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
-        let (mut unit, mut sum) = (process::call(), Sum::of(case, &components(number)));
+        let (mut unit, mut sum) = (in_process::call(), Sum::of(case, &components(number)));
         let mut progress = |share| client.progress((number as f64 + share) / CASES.len() as f64);
         let contest = Contest::hold(&mut [&mut unit, &mut sum], effort, &mut progress)?;
         let paper = PAPER_US[number];
         let figures = Figures::of(&contest, 1, 0);
         let figures = figures.with("paper_ns", paper * 1e3).with("paper_ratio", paper / PAPER_CALL_US);
-        // Counting takes seconds: a look at all does without.
+        // Counting takes seconds, so a quick run does without.
         let counted = (!client.few()).then(|| count::instructions(&components(number)));
         let figures = match counted {
             Some(Ok(instructions)) => figures.with("instructions", instructions),

@@ -1,14 +1,14 @@
-//! `underpass bench`: rows for people or for machines, as they come.
+//! `underpass bench`: prints rows for people or for machines, as they come.
 
 use crate::curves;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use underpass_bench::{CATALOGUE, Effort, Error, Listener, Machine, Row, Table};
+use underpass_bench::{BenchError, CATALOGUE, Effort, Machine, ResultTable, Row, RunObserver};
 
 /// What `underpass bench` is asked for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+pub struct BenchArguments {
     /// The benchmark, or `all`
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
@@ -35,8 +35,8 @@ pub struct Options {
 /// Runs a benchmark, or lists them.
 ///
 /// # Errors
-/// If there is no such benchmark, it fails, or the results can't be written.
-pub fn run(options: &Options) -> Result<(), Error> {
+/// If there is no such benchmark, if it fails, or if the results cannot be written.
+pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     let mut out = io::stdout();
     let Some(name) = options.name.as_deref().filter(|_| !options.list) else {
         return list(&mut out);
@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let mut printer = Printer::new(out, options.json);
     let wanted =
-        underpass_bench::Options { case: options.case.clone(), effort, peers: options.peers.clone() };
+        underpass_bench::RunOptions { case: options.case.clone(), effort, peers: options.peers.clone() };
     let ran = underpass_bench::run(name, &wanted, &mut printer);
     printer.bar.finish_and_clear();
     if let (Some(file), Ok(())) = (&options.svg, &ran) {
@@ -52,30 +52,30 @@ pub fn run(options: &Options) -> Result<(), Error> {
         std::fs::write(file, drawn).map_err(|e| format!("{} can't be written: {e}", file.display()))?;
     }
     match printer.written {
-        // Whoever read the rows has seen enough.
+        // The reader has seen enough and closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => ran.and(written.map_err(Error::from)),
+        written => ran.and(written.map_err(BenchError::from)),
     }
 }
 
-fn list(out: &mut impl Write) -> Result<(), Error> {
+fn list(out: &mut impl Write) -> Result<(), BenchError> {
     for benchmark in CATALOGUE {
         writeln!(out, "{:<14}{}", benchmark.name, benchmark.about)?;
     }
     Ok(writeln!(out, "{:<14}all of them, in this order", "all")?)
 }
 
-/// Writes rows to `out`, and meanwhile shows progress on standard error if that is a terminal.
+/// Writes rows to `out`. Meanwhile it shows progress on standard error, if that is a terminal.
 struct Printer<W> {
     out: W,
     machine: Machine,
-    /// For people; nothing if rows are for machines.
-    table: Option<Table>,
+    /// The table for people. `None` if rows are for machines.
+    table: Option<ResultTable>,
     headed: bool,
     bar: ProgressBar,
-    /// All so far.
+    /// All rows so far.
     rows: Vec<Row>,
-    /// The first failure to write.
+    /// The first error of a write.
     written: io::Result<()>,
 }
 
@@ -83,12 +83,12 @@ impl<W: Write> Printer<W> {
     fn new(out: W, json: bool) -> Self {
         let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %").expect("a template");
         let bar = ProgressBar::new(1_000).with_style(style);
-        let table = (!json).then(Table::new);
+        let table = (!json).then(ResultTable::new);
         Self { out, machine: Machine::this(), table, headed: json, bar, rows: Vec::new(), written: Ok(()) }
     }
 }
 
-impl<W: Write> Listener for Printer<W> {
+impl<W: Write> RunObserver for Printer<W> {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
         let mut text = match &mut self.table {
@@ -96,7 +96,7 @@ impl<W: Write> Listener for Printer<W> {
             None => row.json(&self.machine) + "\n",
         };
         if !std::mem::replace(&mut self.headed, true) {
-            text = Table::heading(&self.machine) + &text;
+            text = ResultTable::heading(&self.machine) + &text;
         }
         let out = &mut self.out;
         let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));

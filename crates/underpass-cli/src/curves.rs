@@ -1,11 +1,11 @@
-//! Figures 3 and 4 of the URPC paper, drawn from the rows of `underpass bench urpc`, with the
-//! points that the paper's text gives.
+//! Draws Figures 3 and 4 of the URPC paper from the rows of `underpass bench urpc`, with the points
+//! that the paper's text gives.
 //!
-//! Both axes are logarithmic, and everything is a ratio to the same system with T = C = S = 1: the
-//! paper's machine and this one have nothing else in common.
+//! Both axes are logarithmic. Everything is a ratio to the same system with T = C = S = 1, because
+//! the paper's machine and this one are not comparable otherwise.
 
 use crate::svg::{Anchor, Sheet};
-use underpass_bench::{Error, Row};
+use underpass_bench::{BenchError, Row};
 
 /// A point: T, and the ratio.
 type Point = (f64, f64);
@@ -21,7 +21,7 @@ struct Curve {
     paper_throughput: Vec<Point>,
 }
 
-/// What the ratios are to: ns a call, calls a second.
+/// The basis of the ratios: ns per call, calls per second.
 #[derive(Clone, Copy)]
 struct Unit {
     latency: f64,
@@ -41,11 +41,11 @@ const TOP: f64 = 56.0;
 /// From the left edge of one figure to that of the next.
 const PITCH: f64 = WIDTH + 80.0;
 
-/// Draws the figures from those of `rows` that belong to them.
+/// Draws the figures from those `rows` that belong to them.
 ///
 /// # Errors
-/// If the row that all are compared with is not among them.
-pub fn draw(rows: &[Row]) -> Result<String, Error> {
+/// If the row is missing that all others are compared with.
+pub fn draw(rows: &[Row]) -> Result<String, BenchError> {
     let number = |row: &Row, name: &str| row.result.as_ref().ok()?.more.get(name)?.as_f64();
     let points: Vec<_> =
         rows.iter().filter(|row| row.case.starts_with("figures/") && row.result.is_ok()).collect();
@@ -124,7 +124,7 @@ fn sheet(curves: &[Curve]) -> String {
     sheet.finish(TOP + HEIGHT + 50.0, &[])
 }
 
-/// Where a figure stands, and what it spans.
+/// The position of a figure, and the ranges of its axes.
 struct Axes {
     left: f64,
     most_threads: f64,

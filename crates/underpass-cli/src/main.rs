@@ -1,8 +1,8 @@
 //! The `underpass` command: the demo and the benchmarks.
 //!
-//! *Decides:* what the command line looks like. *Must not know:* how anything works.
+//! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!
-//! *Read first:* `demo/mod.rs`; the benchmarks are a crate of their own, `bench/`.
+//! *Read first:* `demo/mod.rs`. The benchmarks are a crate of their own, `bench/`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -25,13 +25,13 @@ struct Arguments {
 enum Command {
     /// An editor, a window manager and a file cache manager in three processes: the URPC paper's
     /// Figure 1 on real work
-    Demo(demo::Options),
+    Demo(demo::DemoOptions),
     /// Measures what calls cost, beside what they can't be cheaper than
-    Bench(bench::Options),
+    Bench(bench::BenchArguments),
     /// One of the two processes of a benchmark
     #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
     BenchRole {
-        /// What to do.
+        /// The command to run.
         role: String,
     },
 }

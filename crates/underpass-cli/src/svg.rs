@@ -1,27 +1,27 @@
-//! A sheet to draw on, and its text as SVG.
+//! A drawing and its SVG text.
 
 use std::fmt::{Display, Write};
 
-/// A drawing of a certain width that grows downwards.
+/// A drawing of a fixed width that grows downwards.
 #[derive(Debug)]
 pub struct Sheet {
     width: f64,
     body: String,
 }
 
-/// How a text stands to its point.
+/// The alignment of a text with its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
+    /// The text begins there.
     Start,
-    /// Its middle is there.
+    /// The text's middle is there.
     Middle,
-    /// It ends there.
+    /// The text ends there.
     End,
 }
 
 impl Sheet {
-    /// An empty sheet.
+    /// An empty drawing.
     pub fn new(width: f64) -> Self {
         Self { width, body: String::new() }
     }
@@ -31,7 +31,7 @@ impl Sheet {
         let _ = writeln!(self.body, "  {element}");
     }
 
-    /// A filled rectangle; `tip` shows where the mouse rests on it.
+    /// A filled rectangle. `tip` is shown where the mouse rests on it.
     pub fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), fill: &str, tip: &str) {
         let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(tip)) };
         self.add(format_args!(
@@ -39,7 +39,7 @@ impl Sheet {
         ));
     }
 
-    /// A line; `style` holds further attributes.
+    /// A line. `style` holds further attributes.
     pub fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), stroke: &str, style: &str) {
         self.add(format_args!(
             r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{stroke}" {style}/>"#
@@ -52,7 +52,7 @@ impl Sheet {
         self.line(from, to, stroke, &head);
     }
 
-    /// A line of text; `style` holds further attributes.
+    /// A line of text. `style` holds further attributes.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, style: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -63,7 +63,7 @@ impl Sheet {
         self.add(format_args!(r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" {style}>{text}</text>"#));
     }
 
-    /// The whole drawing; arrows may have the colours `heads`.
+    /// The whole drawing. Arrows may have the colours `heads`.
     pub fn finish(self, height: f64, heads: &[&str]) -> String {
         let Self { width, body } = self;
         let mut out = format!(
@@ -85,7 +85,7 @@ impl Sheet {
     }
 }
 
-/// Text that means itself in SVG.
+/// Escapes a text for SVG.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -4,14 +4,14 @@ use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a quick run may take, on a machine that does much else.
+/// How long a quick run may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `underpass bench` on `cpus`, or on all.
+/// Runs `underpass bench` on `cpus`, or on all CPUs.
 fn bench(cpus: Option<usize>, arguments: &[&str]) -> Output {
     if let Some(cpus) = cpus {
         let allowed = underpass_os::cpu::allowed().unwrap();
-        // This test's own kernel thread, and with it the child.
+        // This confines the test's own kernel thread, and so the child.
         underpass_os::cpu::confine(&allowed[..cpus]).unwrap();
     }
     let mut child = Command::new(env!("CARGO_BIN_EXE_underpass"))
@@ -58,7 +58,7 @@ fn every_limit_has_its_row() {
     }
 }
 
-/// The cases that need two CPUs, and those that don't, of a quick run of `urpc`.
+/// The cases of a quick run of `urpc` that need two CPUs, and those that do not.
 const APART: [&str; 7] = [
     "null/pinned",
     "null/floating",
@@ -89,12 +89,12 @@ const ANYWHERE: [&str; 18] = [
     "trickle/server",
 ];
 
-/// Whether it needs as many CPUs as its name says.
+/// Whether a case needs as many CPUs as its name says.
 fn on_many(case: &str) -> bool {
     case.starts_with("figures/") || case.starts_with("throughput/")
 }
 
-/// Looks at one row of `urpc`.
+/// Checks one row of `urpc`.
 fn check_urpc(row: &Value) {
     assert_eq!(row["bench"], "urpc");
     let case = row["case"].as_str().unwrap();
@@ -162,7 +162,7 @@ fn lrpcs_calls_are_measured_beside_their_limits() {
     for case in calls.iter().chain(&parts).chain(&others) {
         let row = rows.iter().find(|row| row["case"] == case.as_str());
         let row = row.unwrap_or_else(|| panic!("{case} is not among {rows:?}"));
-        // The rest of Table V may be less than nothing.
+        // The rest of Table V may be negative.
         assert!(row["ns"].as_f64().is_some_and(|ns| ns > 0.0 || case == "table5/rest"), "{row}");
     }
     for row in rows.iter().filter(|row| !row["skipped"].is_string()) {
@@ -181,7 +181,7 @@ fn lrpcs_calls_are_measured_beside_their_limits() {
 
 #[test]
 fn instructions_are_counted_or_it_is_said_why_not() {
-    // One that runs messages, and one that runs threads.
+    // A child that passes messages, and a child that runs threads.
     for case in ["table2/server/receive", "table2/client/dispatch"] {
         let rows = rows(&bench(None, &["urpc", "--quick", "--json", "--case", case]));
         let [row] = &rows[..] else { panic!("one case was asked for, not {rows:?}") };
@@ -193,7 +193,7 @@ fn instructions_are_counted_or_it_is_said_why_not() {
 
 #[test]
 fn with_one_cpu_what_needs_two_is_skipped() {
-    // On a kernel thread of its own, which the confinement ends with.
+    // On a kernel thread of its own, so that the confinement ends with that thread.
     let output = std::thread::spawn(|| bench(Some(1), &["urpc", "--quick", "--json"])).join().unwrap();
     for row in rows(&output) {
         let skipped = row["skipped"].as_str().is_some_and(|why| why.contains("CPU"));
@@ -208,7 +208,7 @@ fn with_one_cpu_what_needs_two_is_skipped() {
 }
 
 #[test]
-fn people_get_a_table_with_the_machine() {
+fn the_default_output_is_a_table_with_the_machine() {
     let output = bench(None, &["urpc", "--quick", "--case", "null/one-cpu"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().next().is_some_and(|heading| heading.contains("Linux")), "{text}");
@@ -219,7 +219,7 @@ fn people_get_a_table_with_the_machine() {
 }
 
 #[test]
-fn what_is_unknown_is_answered_with_what_is_known() {
+fn an_unknown_benchmark_is_answered_with_the_known_ones() {
     for arguments in [&["nul"][..], &["urpc", "--case", "nul"]] {
         let output = bench(None, arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -229,8 +229,8 @@ fn what_is_unknown_is_answered_with_what_is_known() {
     assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("urpc ")));
 }
 
-/// A directory with a peer that needs 7 ns for a `yield` and 3 for a `lock`, and knows nothing
-/// else.
+/// A directory with a peer that needs 7 ns for a `yield` and 3 ns for a `lock`, and supports
+/// nothing else.
 fn pretended_peer() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("underpass-peer-pretended");
@@ -245,8 +245,8 @@ while read -r case count; do
     esac
 done
 "#;
-    // Written by another process: a file that this one has open, and another test's child with it,
-    // can't be run.
+    // Another process writes the file. A file that this process, or a child of another test, has
+    // open for writing cannot be executed.
     let wrote = Command::new("sh")
         .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""])
         .args([path.as_os_str(), script.as_ref()])
@@ -350,7 +350,7 @@ fn the_children_die_with_the_command() {
 }
 
 #[test]
-fn the_hidden_command_tells_who_it_is_for() {
+fn the_hidden_command_says_what_it_is_for() {
     let output = Command::new(env!("CARGO_BIN_EXE_underpass")).args(["bench-role", "x"]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("underpass bench"));

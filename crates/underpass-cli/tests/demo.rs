@@ -1,4 +1,5 @@
-//! `underpass demo` as its user sees it: three real processes, a kill, and nothing left behind.
+//! `underpass demo` as its user sees it: three real processes, a kill, and nothing that stays
+//! behind.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After so long a demo hangs.
+/// After this time a demo counts as hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The demo with a temporary directory of its own.
@@ -21,7 +22,7 @@ fn demo(temporary: &Path, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Waits for it; a demo that hangs is killed, and the test fails.
+/// Waits for the demo. A demo that hangs is killed, and the test fails.
 fn finished(mut demo: Child) -> Output {
     let (pid, deadline) = (demo.id(), Instant::now() + LIMIT);
     let (mut out, mut err) = (demo.stdout.take().unwrap(), demo.stderr.take().unwrap());
@@ -45,19 +46,19 @@ fn finished(mut demo: Child) -> Output {
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
 }
 
-/// The processes that `pid` has started and that haven't ended.
+/// The processes that `pid` has started and that have not ended.
 fn children(pid: u32) -> Vec<String> {
     let of = |entry: fs::DirEntry| {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name may hold anything, but only names hold parentheses: state and parent follow the
-        // last one.
+        // The name may contain anything, but only names contain parentheses. The state and the
+        // parent follow the last one.
         let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
         (parent == pid.to_string()).then(|| entry.file_name().to_string_lossy().into_owned())
     };
     fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
-/// What each kernel thread of a process is doing, as far as the kernel tells.
+/// What each kernel thread of a process is doing, as the kernel reports it.
 fn kernel_threads(pid: &str) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let told =
@@ -74,7 +75,7 @@ fn nothing_left(temporary: &Path) {
 }
 
 #[test]
-fn json_tells_all_and_the_file_stays_as_it_was() {
+fn json_output_is_complete_and_the_file_is_unchanged() {
     let (here, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (file, svg) = (here.path().join("some text"), here.path().join("timeline.svg"));
     let text = "a sparrow sat; another sparrow came\n".repeat(3_000);
@@ -114,7 +115,7 @@ fn json_tells_all_and_the_file_stays_as_it_was() {
 }
 
 #[test]
-fn people_get_a_timeline_and_a_table() {
+fn the_default_output_is_a_timeline_and_a_table() {
     let temporary = tempfile::tempdir().unwrap();
     let output = finished(demo(temporary.path(), &["--quick"]));
     let shown = String::from_utf8_lossy(&output.stdout);

@@ -1,14 +1,14 @@
-//! `#[underpass(..)]`, `#[interface(..)]` and the attributes that can't stand in an interface.
+//! `#[underpass(..)]`, `#[interface(..)]`, and the attributes that are not allowed in an interface.
 
 use proc_macro2::TokenStream;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
 use syn::{Attribute, Error, FnArg, ItemTrait, LitInt, Path, Result, TraitItem, parse_quote};
 
-/// What `#[underpass(..)]` and `#[interface(..)]` can say.
+/// The options of `#[underpass(..)]` and `#[interface(..)]`.
 #[derive(Default)]
 pub(crate) struct Options {
-    /// `crate = path`: where the runtime is.
+    /// `crate = path`: the path of the runtime.
     krate: Option<Path>,
     /// `asynchronous`: handlers may be `async fn`s.
     pub(crate) asynchronous: bool,
@@ -20,15 +20,15 @@ pub(crate) struct Options {
     pub(crate) shared: bool,
     /// `astack = N`: bytes of the procedure's A-stack.
     pub(crate) astack: Option<u32>,
-    /// `calls = N`: how many calls of the procedure, or of each, are expected at once.
+    /// `calls = N`: how many concurrent calls of the procedure, or of each, are expected.
     pub(crate) calls: Option<u32>,
 }
 
-/// The most bytes of an A-stack, and the most calls at once, as the wire crate has them.
+/// The largest A-stack in bytes, and the most concurrent calls, as in the wire crate.
 const LARGEST_ASTACK: u32 = 4 << 20;
 const MOST_CALLS: u32 = 64;
 
-/// Which of them can be said here.
+/// Which options are allowed here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In `#[interface(..)]`.
@@ -44,14 +44,14 @@ pub(crate) enum Place {
 }
 
 impl Options {
-    /// Of the tokens in `#[interface(..)]`.
+    /// The options in the tokens of `#[interface(..)]`.
     pub(crate) fn of_interface(attributes: TokenStream) -> Result<Self> {
         let mut options = Self::default();
         syn::meta::parser(|meta| options.read(&meta, Place::Interface)).parse2(attributes)?;
         Ok(options)
     }
 
-    /// Of those `attributes` that are `#[underpass(..)]`.
+    /// The options in those `attributes` that are `#[underpass(..)]`.
     pub(crate) fn of(attributes: &[Attribute], place: Place) -> Result<Self> {
         let mut options = Self::default();
         for attribute in attributes.iter().filter(|attribute| is_ours(attribute)) {
@@ -124,7 +124,7 @@ impl Options {
         }
     }
 
-    /// The path of the wire crate, in there.
+    /// The path of the wire crate in that.
     pub(crate) fn wire(&self) -> Path {
         let private = self.private();
         parse_quote!(#private::wire)
@@ -134,7 +134,7 @@ impl Options {
 /// `#[idempotent]`, on a method.
 const IDEMPOTENT: &str = "idempotent";
 
-/// Whether a method may be executed twice: whether it says so.
+/// Whether a method is marked to be executed twice safely.
 pub(crate) fn is_idempotent(attributes: &[Attribute]) -> Result<bool> {
     let mut said = false;
     for attribute in named(attributes, IDEMPOTENT) {
@@ -146,7 +146,7 @@ pub(crate) fn is_idempotent(attributes: &[Attribute]) -> Result<bool> {
     Ok(said)
 }
 
-/// The number behind `name = `, within its bounds.
+/// The number after `name = `, within its bounds.
 fn number(meta: &ParseNestedMeta<'_>, least: u32, most: u32, of: &str) -> Result<u32> {
     let literal: LitInt = meta.value()?.parse()?;
     match literal.base10_parse() {
@@ -171,7 +171,7 @@ pub(crate) fn refuse_cfg(attributes: &[Attribute]) -> Result<()> {
     }
 }
 
-/// Takes `#[underpass(..)]` out of a trait, as the compiler doesn't know it.
+/// Removes `#[underpass(..)]` from a trait, because the compiler does not know it.
 pub(crate) fn remove_from_trait(item: &mut ItemTrait) {
     remove(&mut item.attrs);
     for item in &mut item.items {

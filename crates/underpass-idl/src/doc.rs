@@ -3,7 +3,7 @@
 use crate::attribute;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The doc comments among `attributes`, as they are.
+/// The doc comments among `attributes`, unchanged.
 pub(crate) fn comments(attributes: &[Attribute]) -> Vec<Attribute> {
     attribute::named(attributes, "doc").filter(|attribute| line(attribute).is_some()).cloned().collect()
 }
@@ -11,14 +11,14 @@ pub(crate) fn comments(attributes: &[Attribute]) -> Vec<Attribute> {
 /// The doc comments among `attributes`, as markdown.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attribute::named(attributes, "doc").filter_map(line).collect();
-    // `/// text` has a space that is no part of it.
+    // In `/// text` the first space is not part of the text.
     let margin = lines.iter().all(|line| line.is_empty() || line.starts_with(' '));
     let trimmed: Vec<&str> =
         lines.iter().map(|line| if margin { line.get(1..).unwrap_or("") } else { line }).collect();
     trimmed.join("\n").trim_end().to_owned()
 }
 
-/// A line of documentation; none for `#[doc(hidden)]` and its like, and for `#[doc =
+/// A line of documentation. `None` for `#[doc(hidden)]` and similar attributes, and for `#[doc =
 /// include_str!(..)]`.
 fn line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {

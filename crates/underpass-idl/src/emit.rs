@@ -1,4 +1,4 @@
-//! What is generated for an interface.
+//! The code that is generated for an interface.
 
 mod client;
 mod descriptor;
@@ -24,8 +24,8 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
     }
 }
 
-/// A variable of generated code: hygiene keeps it from the arguments' names, and the underscores
-/// from those of the author's constants, for which there is none.
+/// A variable of generated code. Hygiene separates it from the arguments' names. The underscores
+/// separate it from the author's constants, to which hygiene does not apply.
 fn local(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }

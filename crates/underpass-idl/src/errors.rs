@@ -1,4 +1,4 @@
-//! Errors are gathered, so that all of a trait's are told at once.
+//! Collects errors, so that all errors of a trait are reported at once.
 
 use quote::ToTokens;
 use std::fmt::Display;
@@ -21,7 +21,7 @@ impl Errors {
         }
     }
 
-    /// The value, or the error that is added.
+    /// The value. An error is added to the list.
     pub(crate) fn take<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }

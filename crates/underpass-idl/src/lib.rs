@@ -1,15 +1,14 @@
-//! From a trait to its stubs, descriptor and hash: an ordinary, testable library, which
-//! `underpass-macros` makes into macros.
+//! From a trait to its stubs, descriptor and hash. This is an ordinary, testable library, of which
+//! `underpass-macros` makes macros.
 //!
-//! *Decides:* which traits are interfaces, and what their authors are told if they aren't
-//! (`model/`); what code is generated for them (`emit/`); and the same for the types that travel
-//! (`wire.rs`).
+//! *Decides:* which traits are interfaces, and which errors their authors get if they are not
+//! (`model/`). It also decides which code is generated for them (`emit/`), and the same for the
+//! types that travel (`wire.rs`).
 //!
-//! *Must not know:* the runtime. Generated code names it by one path, `::underpass::__private`, or
-//! another's if `#[interface(crate = path)]` says so.
+//! *Must not know:* the runtime. Generated code names the runtime by one path,
+//! `::underpass::__private`, or by the one in `#[interface(crate = path)]`.
 //!
-//! *Read first:* `model/interface.rs`, then `tests/golden/file_cache.rs`: that is what is
-//! generated.
+//! *Read first:* `model/interface.rs`, then the generated code in `tests/golden/file_cache.rs`.
 //!
 //! # Examples
 //! ```
@@ -37,8 +36,8 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::ItemTrait;
 
-/// What `#[interface(attributes)]` makes of `item`: the trait, its client stub, its server stub and
-/// its descriptor; or the trait and the errors in it.
+/// Expands `#[interface(attributes)]` on `item`: the trait, its client stub, its server stub and
+/// its descriptor. If there are errors: the trait and the errors.
 pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut item: ItemTrait = match syn::parse2(item.clone()) {
         Ok(item) => item,
@@ -56,8 +55,7 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// What `#[derive(Wire)]` makes of `item`: its `Encode`, `Decode` and `Schema`; or the errors in
-/// it.
+/// Expands `#[derive(Wire)]` on `item`: its `Encode`, `Decode` and `Schema`, or the errors.
 pub fn derive_wire(item: TokenStream) -> TokenStream {
     let derived = syn::parse2(item).and_then(|item| wire::derive(&item));
     derived.unwrap_or_else(syn::Error::into_compile_error)

@@ -1,4 +1,4 @@
-//! What an interface is: a trait, once everything that can't be one is refused.
+//! The model of an interface: a trait, after everything invalid was refused.
 
 mod argument;
 mod interface;

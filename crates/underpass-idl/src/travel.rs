@@ -1,4 +1,4 @@
-//! Which types can travel at all, as far as can be seen without knowing them.
+//! Which types can travel at all, as far as the tokens show.
 
 use crate::errors::Errors;
 use proc_macro2::TokenStream;
@@ -10,18 +10,19 @@ use syn::{
     TypeReference, TypeTraitObject,
 };
 
-/// Refuses what has no meaning in another process; every part of `of` that hasn't is an error of
-/// its own.
+/// Refuses types that have no meaning in another process. Each such part of `of` is an error of its
+/// own.
 pub(crate) fn check(of: &Type, errors: &mut Errors) {
     Check { errors }.visit_type(of);
 }
 
-/// `of`, or the detour by which the compiler finds it, so that it tells once that it can't travel.
+/// `of`, or a detour through a trait. By the detour, the compiler reports only once that the type
+/// cannot travel.
 pub(crate) fn carried(of: &Type, wire: &Path) -> TokenStream {
     if is_plain(of) { quote!(#of) } else { quote_spanned!(of.span()=> <#of as #wire::Carried>::Itself) }
 }
 
-/// Whether it is one of those that are sure to travel.
+/// Whether it is a type that certainly travels.
 pub(crate) fn is_plain(of: &Type) -> bool {
     const PLAIN: [&str; 17] = [
         "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "u128", "i128", "usize", "isize", "f32", "f64",

@@ -12,7 +12,7 @@ use syn::{Data, DeriveInput, GenericParam, Result};
 /// `Encode`, `Decode` and `Schema` for the type.
 ///
 /// # Errors
-/// All that keeps it from travelling, each at its token.
+/// Everything that keeps the type from travelling, each error at its token.
 pub(crate) fn derive(item: &DeriveInput) -> Result<TokenStream> {
     let mut errors = Errors::default();
     let options = errors.take(Options::of(&item.attrs, Place::Item)).unwrap_or_default();

@@ -149,7 +149,7 @@ fn sizes_that_are_fixed_are_known() {
 }
 
 #[test]
-fn what_is_no_value_is_told() {
+fn an_invalid_value_is_an_error() {
     assert_eq!(from_bytes::<Colour>(&[2]), Err(DecodeError::BadTag { of: "Colour", tag: 2 }));
     assert_eq!(from_bytes::<Never>(&[0]), Err(DecodeError::BadTag { of: "Never", tag: 0 }));
     assert_eq!(from_bytes::<Entry>(&[1; 1000]), Err(DecodeError::TooDeep));

@@ -1,60 +1,39 @@
-//! The only room that calls Linux.
+//! The only crate that calls Linux.
 //!
-//! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two
-//! domains share ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place
-//! ([`Listening`], [`Socket`]), the processors ([`cpu`], [`quota`]), kernel threads ([`thread`],
-//! [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks
-//! ([`StackMemory`]), what a process gives up for good ([`confine`], [`landlock`], [`calls`],
-//! [`forbidden`]), and where its outputs go ([`output`]).
+//! *Decides* how Underpass asks the kernel for each thing that it needs:
+//!
+//! * memory that two domains share ([`Memory`], [`SealedMemory`]) and stacks ([`StackMemory`]);
+//! * sleeping and waking ([`futex`]), and barriers that reach into other processes ([`barrier`]);
+//! * names and connections ([`Listening`], [`Socket`]);
+//! * processors ([`cpu`], [`quota`]) and kernel threads ([`thread`], [`signal`], [`fault`]);
+//! * what a process gives up for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]);
+//! * where the outputs of a process go ([`output`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
 //! limits of its own.
 //!
-//! *Read first:* `memory.rs`.
+//! *Read first:* `memory/shared.rs`.
 
-pub mod barrier;
-pub mod calls;
-pub mod clock;
-pub mod confine;
-mod control_message;
-pub mod cpu;
-mod damage;
-pub mod descriptor;
-mod directory;
-pub mod dump;
-pub mod end_signal;
-pub mod failpoint;
-pub mod fault;
-pub mod forbidden;
-pub mod foreign;
-pub mod fork;
-pub mod futex;
-pub mod kind;
-pub mod landlock;
+mod files;
 mod memory;
-pub mod output;
-mod pass;
-mod peek;
-pub mod peer;
-mod poller;
-pub mod process;
-pub mod quota;
-mod sealed;
-pub mod signal;
-mod socket;
-pub mod spawn;
-mod stack;
+mod processes;
+mod sandbox;
+mod sockets;
 mod supported;
-pub mod thread;
-mod wake_timestamp;
+mod threads;
 
-pub use directory::Directory;
-pub use memory::{Memory, PayloadFile};
-pub use pass::{pass, take_passed};
-pub use peek::{Peek, mapping};
-pub use peer::{Connected, Credentials, Other};
-pub use poller::{Poller, Ready};
-pub use sealed::{SealedMemory, Unsealed};
-pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
-pub use stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
-pub use wake_timestamp::WakeTimestamp;
+pub use files::{descriptor, foreign, kind, output};
+pub use memory::peek::{Peek, mapping};
+pub use memory::sealed::{SealedMemory, Unsealed};
+pub use memory::shared::{Memory, PayloadFile};
+pub use memory::stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
+pub use processes::{dump, end_signal, failpoint, fork, process, spawn};
+pub use sandbox::{calls, confine, forbidden, landlock};
+pub use sockets::directory::Directory;
+pub use sockets::pass::{pass, take_passed};
+pub use sockets::peer;
+pub use sockets::peer::{Connected, Credentials, Other};
+pub use sockets::poller::{Poller, Ready};
+pub use sockets::socket::{Listening, MOST_FILES, Received, Socket, Standing};
+pub use threads::wake_timestamp::WakeTimestamp;
+pub use threads::{barrier, clock, cpu, fault, futex, quota, signal, thread};

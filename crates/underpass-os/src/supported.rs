@@ -1,4 +1,4 @@
-//! For which systems and processors Underpass can be built. Others are told what they lack.
+//! The targets for which Underpass builds. On others, the compiler's error says what is missing.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

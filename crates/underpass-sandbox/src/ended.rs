@@ -1,4 +1,4 @@
-//! How a sandboxed domain came to its end.
+//! How a sandboxed domain ended.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,34 +6,34 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use underpass_os::calls;
 
-/// How a sandboxed domain came to its end. The kernel tells this to its starter, and the domain has
-/// no say in it.
+/// How a sandboxed domain ended. The starter learns this from the kernel, and the domain cannot
+/// influence it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// It made a system call that it may not make: it has a fault, or somebody has taken it over.
-    /// *Remedy:* do before [`Inside::serve`](crate::Inside::serve) what needs this call; don't run
-    /// what took it over again.
+    /// It made a forbidden system call: it has a fault, or an attacker has taken it over. *Remedy:*
+    /// do what needs this call before [`Inside::serve`](crate::Inside::serve). Do not give it the
+    /// attacking input again.
     Forbidden {
-        /// The call's number on this processor. Nothing where
-        /// [`Measure::CallNames`](crate::Measure::CallNames) does not hold, if the domain made the
-        /// call in the manner of another processor, and if it ended the call by a signal before its
+        /// The call's number on this processor. `None` where
+        /// [`Measure::CallNames`](crate::Measure::CallNames) does not hold. `None` also if the
+        /// domain made the call in another processor's mode, or ended it by a signal before its
         /// starter could look at it.
         number: Option<i64>,
     },
-    /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* more of it, or
-    /// less work for one domain.
+    /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* allow more
+    /// time, or give one domain less work.
     ProcessorTime,
-    /// A call took longer than it was given by [`Domain::within`](crate::Domain::within). *Remedy:*
-    /// more time, or another input.
+    /// A call took longer than [`Domain::within`](crate::Domain::within) allowed. *Remedy:* more
+    /// time, or another input.
     Late(Duration),
     /// Its starter ended it.
     Killed,
     /// It ended by itself, with this status.
     Exited(i32),
-    /// A signal ended it: 6 is an abort, as when its memory is used up or a panic may not unwind;
-    /// 11 and 7 are crashes; 9 may be the kernel that had no memory left. Its last words are on the
-    /// standard error output.
+    /// A signal ended it. 6 is an abort, for example when its memory is used up or a panic may not
+    /// unwind. 11 and 7 are crashes. 9 may come from the kernel, when the machine has no memory
+    /// left. Its last words are on the standard error output.
     Signal(i32),
 }
 
@@ -42,7 +42,7 @@ pub enum Ended {
 pub(crate) enum Blow {
     Late(Duration),
     Killed,
-    /// It made a forbidden call, of this number if that is known.
+    /// It made a forbidden call, of this number if the number is known.
     Forbidden(Option<i64>),
 }
 
@@ -53,7 +53,7 @@ const SIGSYS: i32 = 31;
 impl Ended {
     pub(crate) fn of(status: ExitStatus, blow: Option<Blow>) -> Self {
         match (status.code(), status.signal(), blow) {
-            // By the filter itself.
+            // The filter itself ended it.
             (_, Some(SIGSYS), _) => Self::Forbidden { number: None },
             (_, Some(SIGXCPU), _) => Self::ProcessorTime,
             (_, Some(SIGKILL), Some(Blow::Late(time))) => Self::Late(time),
@@ -64,7 +64,7 @@ impl Ended {
         }
     }
 
-    /// The name of the forbidden call, if that was its end, and it is known.
+    /// The name of the forbidden call, if a known one ended the domain.
     ///
     /// # Examples
     /// ```

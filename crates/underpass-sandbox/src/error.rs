@@ -1,27 +1,26 @@
-//! Why a sandbox has no domain.
+//! Why a sandbox could not be started.
 
 use crate::{Ended, Measure};
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a sandboxed domain did not come to serve.
+/// Why a sandboxed domain does not serve.
 #[non_exhaustive]
 pub enum StartError {
-    /// The kernel refused something. *Remedy:* as it says.
+    /// The kernel refused something. *Remedy:* as the error says.
     System(&'static str, io::Error),
-    /// A measure that was [`require`](crate::Sandbox::require)d, or without which there is no
-    /// sandbox, does not hold here. *Remedy:* another kernel or another configuration of it; or do
-    /// without the measure.
+    /// A measure does not hold here that was [`require`](crate::Sandbox::require)d, or that every
+    /// sandbox needs. *Remedy:* use another kernel or another configuration of it, or do without
+    /// the measure.
     NotEnforced(Measure, String),
-    /// The process could not begin, and said why.
+    /// The process could not begin, and gave the reason.
     Failed(String),
     /// The process ended before it served. *Remedy:* see its standard error output.
     Ended(Ended),
-    /// The process has not begun to serve in time, and was ended. *Remedy:* call
-    /// [`inside`](crate::inside) first thing in its `main`, and
-    /// [`Inside::serve`](crate::Inside::serve) then; or give it more time by
-    /// [`Sandbox::patience`](crate::Sandbox::patience).
+    /// The process did not serve in time, and was ended. *Remedy:* call [`inside`](crate::inside)
+    /// first thing in its `main`, and [`Inside::serve`](crate::Inside::serve) then. Or allow more
+    /// time by [`Sandbox::patience`](crate::Sandbox::patience).
     Late(Duration),
     /// The process was not started by a [`Sandbox`](crate::Sandbox) of this version of Underpass.
     /// *Remedy:* build both programs with the same.

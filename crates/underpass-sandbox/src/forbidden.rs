@@ -1,4 +1,4 @@
-//! How a starter hears of its domain's forbidden calls.
+//! Reports a domain's forbidden calls to its starter.
 
 use crate::ended::Blow;
 use crate::supervisor::Shared;
@@ -11,16 +11,16 @@ use underpass_os::forbidden::{Notification, SeccompListener};
 use underpass_os::signal;
 use underpass_os::thread::{Tid, current};
 
-/// The real-time signal by which the thread that listens is stopped.
+/// The real-time signal that stops the listening thread.
 const SIGNAL: i32 = 6;
-/// How long to wait before the signal is sent again: the first may have come too early.
+/// The time after which the signal is sent again, because the first may have come too early.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// A kernel thread that waits in the kernel for a domain's forbidden calls, and has the supervisor
-/// end the domain for the first.
+/// A kernel thread that waits in the kernel for a domain's forbidden calls. At the first one, it
+/// makes the supervisor end the domain.
 ///
-/// The supervisor itself can't wait for it, among other things, by `epoll`: that shows no call
-/// which a signal has ended, and a domain can send itself signals.
+/// The supervisor cannot wait for such calls itself by `epoll`. `epoll` does not show a call that a
+/// signal has ended, and a domain can send itself signals.
 pub(crate) struct Watcher {
     thread: JoinHandle<()>,
     tid: Tid,
@@ -36,7 +36,7 @@ impl Watcher {
         let run = move || {
             let _ = tell.send(current());
             signal_may_come();
-            // Relaxed: the signal that comes after it is sent again and again.
+            // Relaxed: the signal that follows is sent repeatedly.
             while !its_over.load(Ordering::Relaxed) && listens(&listener, &shared) {}
         };
         let builder = std::thread::Builder::new().name("underpass-watch".to_owned());
@@ -47,23 +47,23 @@ impl Watcher {
 
     /// The domain has ended.
     pub(crate) fn stop(self) {
-        // Relaxed: see above.
+        // Relaxed: as above.
         self.over.store(true, Ordering::Relaxed);
         while !self.thread.is_finished() {
-            // Since Linux 6.11 it ends by itself.
+            // Since Linux 6.11 the wait ends by itself.
             let _ = self.tid.signal(signal::realtime(SIGNAL));
             std::thread::sleep(AGAIN);
         }
     }
 }
 
-/// The thread that starts a sandbox may hold signals back.
+/// The thread that starts a sandbox may have blocked signals, so this unblocks the signal.
 fn signal_may_come() {
     let _ = signal::unblock(signal::realtime(SIGNAL));
 }
 
-/// Hears of the next call; says whether there may be another. Until the domain has ended the
-/// listener stays open: without it, calls that are held up would fail, and no more.
+/// Waits for the next call. Returns whether there may be another. The listener stays open until the
+/// domain has ended: without it, calls that are held up would only fail.
 fn listens(listener: &SeccompListener, shared: &Shared) -> bool {
     match listener.next() {
         Ok(Notification::Call(number)) => shared.strike(Blow::Forbidden(Some(number))),
@@ -71,7 +71,7 @@ fn listens(listener: &SeccompListener, shared: &Shared) -> bool {
         Ok(Notification::Interrupted) => {}
         Ok(Notification::Ended) => return false,
         Err(_) => {
-            // Nothing is heard of the domain's calls any more.
+            // The domain's calls cannot be received any more.
             shared.strike(Blow::Killed);
             return false;
         }

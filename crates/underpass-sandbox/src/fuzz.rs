@@ -1,13 +1,13 @@
-//! A door for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the
-//! library.
+//! An entry point for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. It is not
+//! part of the library.
 
 use crate::message::Message;
 use crate::spec::Spec;
 
-/// Reads what the process in a sandbox says to its starter, and what it is asked to be.
+/// Decodes the messages of the process in a sandbox, and the description that it gets.
 ///
 /// # Panics
-/// If something that was read does not survive being written.
+/// If a decoded value does not survive being encoded.
 pub fn messages(bytes: &[u8]) {
     if let Some(message) = Message::from_bytes(bytes) {
         assert_eq!(Message::from_bytes(&message.to_bytes()), Some(message));

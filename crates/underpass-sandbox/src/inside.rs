@@ -1,4 +1,4 @@
-//! The process in the sandbox, from its first step in `main` to the moment at which it serves and
+//! The process in the sandbox, from the beginning of `main` to the moment at which it serves and
 //! can do nothing else.
 
 use crate::message::{LONGEST, Message, SERVE};
@@ -14,15 +14,15 @@ use underpass_os::{Socket, clock, confine, process};
 use underpass_processor::Pool;
 use underpass_rpc::Server;
 
-/// By this variable a process learns that a [`Sandbox`](crate::Sandbox) started it, and of which
-/// version.
+/// The environment variable that tells a process that a [`Sandbox`](crate::Sandbox) started it, and
+/// of which version.
 pub(crate) const ROLE: &str = "UNDERPASS_SANDBOX";
 pub(crate) const VERSION: &str = "2";
 
-/// How long the starter may take to say what it wants, in ns.
+/// How long the starter may take to send its description, in ns.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// A process that a sandbox started, which still has the rights of its user, without capabilities.
+/// A process that a sandbox started. It still has the rights of its user, except capabilities.
 #[derive(Debug)]
 #[must_use = "the walls go up in `serve`; a process that doesn't serve in time is ended"]
 pub struct Inside {
@@ -31,17 +31,17 @@ pub struct Inside {
     report: Report,
 }
 
-/// Tells a process that a [`Sandbox`](crate::Sandbox) started it; nothing if none did. To be called
-/// first thing in `main`, once: while the process has but one kernel thread it can enter namespaces
-/// of its own.
+/// Tells a process that a [`Sandbox`](crate::Sandbox) started it. `None` if none did. Call this
+/// once, first thing in `main`: only a process with a single kernel thread can enter namespaces of
+/// its own.
 ///
-/// From here on the process has no capabilities and, where that is possible, neither network nor
-/// the host's shared memory. Files it still has.
+/// From here on the process has no capabilities. Where possible, it has no network and no access to
+/// the host's shared memory. It still has files.
 ///
 /// # Errors
-/// [`NoSandbox`](StartError::NoSandbox), [`System`](StartError::System);
-/// [`NotEnforced`](StartError::NotEnforced) if a measure was required that can't be had. The
-/// starter is told too.
+/// [`NoSandbox`](StartError::NoSandbox), [`System`](StartError::System).
+/// [`NotEnforced`](StartError::NotEnforced) if a required measure is not available. The starter
+/// gets the error too.
 ///
 /// # Examples
 /// ```
@@ -63,7 +63,7 @@ pub fn inside() -> Result<Option<Inside>, StartError> {
         Spec::from_bytes(&asked).ok_or(StartError::NoSandbox("what its starter wants is no sandbox"))?;
     let mut inside = Inside { starter, spec, report: Report::default() };
     walls::first(&mut inside.report);
-    // New credentials may have made the kernel forget it.
+    // The change of credentials may have made the kernel forget this setting.
     process::die_with_parent().map_err(system("this process can't be made to end with its starter"))?;
     inside.check()?;
     Ok(Some(inside))
@@ -79,20 +79,21 @@ fn hear(starter: &Socket) -> io::Result<Vec<u8>> {
 }
 
 impl Inside {
-    /// Takes the names of `server`'s exports, puts up the walls around all kernel threads of this
-    /// process, tells the starter, and serves for ever. Nobody gets a binding before the walls
-    /// stand. Bindings that the server's procedures call must have been imported before.
+    /// Takes the names of `server`'s exports, restricts all kernel threads of this process, tells
+    /// the starter, and serves for ever. Nobody gets a binding before the process is restricted.
+    /// Import the bindings that the server's procedures call before this.
     ///
-    /// What names a file fails from then on with `PermissionDenied`, for the sake of libraries that
-    /// look and do without; any other call to the system that serving doesn't need ends the
+    /// From then on, a system call that names a file fails with `PermissionDenied`, for libraries
+    /// that can do without the file. Any other system call that serving does not need ends the
     /// process, unless the sandbox is [`lenient`](crate::Sandbox::lenient). Unannounced blocking is
-    /// not found, as `/proc` is out of reach.
+    /// not detected, because `/proc` is out of reach.
     ///
     /// # Errors
-    /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::bind`] says. The starter
-    /// is told too. Some of the walls may stand then: the process can only end.
+    /// The errors of [`inside`]. [`Failed`](StartError::Failed) with the error of [`Server::bind`].
+    /// The starter gets the error too. Some restrictions may hold then, so the process can only
+    /// end.
     pub fn serve(mut self, server: Server) -> Result<Infallible, StartError> {
-        // The limits come when the exports are made.
+        // The exports are made first, and then the limits are set.
         underpass_threads::e_stacks_within(self.spec.memory);
         let bound = server.bind().map_err(|e| self.failed(StartError::Failed(e.to_string())))?;
         keep_processors();
@@ -104,13 +105,13 @@ impl Inside {
         self.starter.send(&ready.to_bytes(), &files).map_err(|e| {
             self.failed(StartError::System("what hears of forbidden calls can't be passed to the starter", e))
         })?;
-        // Here it would let this process go on after a forbidden call.
+        // A copy here would let this process continue after a forbidden call.
         drop(listener);
         let told = hear(&self.starter).map_err(|e| StartError::System("the starter can't be heard", e))?;
         if told != SERVE {
             return Err(StartError::NoSandbox("its starter does not have it serve"));
         }
-        // Over it this process could pass its starter files that it has from others.
+        // Over this socket the process could pass its starter files that it has from others.
         drop(self.starter);
         let _running = bound.serve();
         loop {
@@ -118,7 +119,7 @@ impl Inside {
         }
     }
 
-    /// Fails if something is missing that was required.
+    /// Fails if a required measure is missing.
     fn check(&self) -> Result<(), StartError> {
         let required = |of: &Measure| of.is_essential() || self.spec.required.contains(of);
         let missing = self.report.missing().find(|(of, _)| required(of));
@@ -132,13 +133,13 @@ impl Inside {
             }
             other => Message::Failed { why: other.to_string() },
         };
-        // A starter that is gone needs to know nothing, and takes this process along.
+        // If the starter is gone, it needs no message, and this process ends with it.
         let _ = self.starter.send(&message.to_bytes(), &[]);
         e
     }
 }
 
-/// The domain goes on with the processors that it has: what grants them can't be read any more.
+/// The domain keeps its current number of processors, because the quota cannot be read any more.
 fn keep_processors() {
     if let Some(pool) = Pool::get().filter(|_| !Pool::donated_only()) {
         Pool::configure(pool.maximum() as u32);

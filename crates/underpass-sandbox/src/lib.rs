@@ -1,27 +1,29 @@
-//! Domains that can do nothing but serve and call: no files, no network, no other processes, and
-//! bounded memory and processor time.
+//! Domains that can only serve and call. They have no files, no network and no other processes, and
+//! their memory and processor time are limited.
 //!
 //! *Decides:* what a sandboxed domain may still do (`policy.rs`), in which order it gives up the
-//! rest (`walls.rs`), and how its end is told (`ended.rs`).
+//! rest (`walls.rs`), and how its end is reported (`ended.rs`).
 //!
-//! *Must not know:* how calls travel. What it starts is an ordinary
-//! [`Server`](underpass_rpc::Server), and who calls it imports it as any other.
+//! *Must not know:* how calls travel. The process is an ordinary [`Server`](underpass_rpc::Server),
+//! and its clients import it as any other.
 //!
-//! *Read first:* `inside.rs`, what the sandboxed process does; then `supervisor.rs`, who looks
-//! after it.
+//! *Read first:* `inside.rs`, the sandboxed process. Then `supervisor.rs`, its supervisor.
 //!
 //! # The two halves
 //!
-//! One program plays both parts, or two programs do. The one that wants a sandbox describes it with
-//! a [`Sandbox`] and [`start`](Sandbox::start)s it. The process in it calls [`inside`] first thing
-//! in `main`, sets up what it needs with all rights of its user (reads its models and settings,
-//! imports the bindings that it will call), and then calls [`Inside::serve`]: it takes the names of
-//! its exports, the walls go up around all its kernel threads, the starter is told what holds, and
-//! only then the process serves, and can do nothing else.
+//! Both parts may be one program or two. The starting program describes a sandbox by a [`Sandbox`]
+//! and [`start`](Sandbox::start)s it. The started process goes through these steps:
 //!
-//! So the program is trusted until it serves, and what it *reads* from its callers never is: a
+//! 1. It calls [`inside`] first thing in `main`.
+//! 2. With all rights of its user it prepares its work: it reads its models and settings, and
+//!    imports the bindings that it will call.
+//! 3. It calls [`Inside::serve`]. This takes the names of its exports, restricts all its kernel
+//!    threads, and reports to the starter which measures hold. Only then the process serves, and it
+//!    can do nothing else.
+//!
+//! So the program is trusted until it serves. What it *reads* from its callers is never trusted. A
 //! decoder that a crafted file has taken over can compute, answer wrongly, crash, loop and fill its
-//! own memory. It can't open a file or a socket, start or signal a process, or look into one.
+//! own memory. It cannot open a file or a socket, start or signal a process, or look into one.
 //!
 //! # Examples
 //! ```no_run

@@ -1,5 +1,5 @@
-//! What the process in a sandbox tells its starter, over the socket between the two, before it
-//! serves. Afterwards it has no such socket.
+//! The messages from the process in the sandbox to its starter, over the socket between the two,
+//! before it serves. Afterwards it has no such socket.
 
 use crate::Measure;
 use crate::report::Report;
@@ -9,14 +9,14 @@ use underpass_wire::{from_bytes, to_bytes};
 /// The longest message, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
 
-/// By this message the starter has the process serve.
+/// The message by which the starter lets the process serve.
 pub(crate) const SERVE: &[u8] = b"serve";
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The walls stand, and it will serve these names when it is [told to](SERVE). The listener
-    /// that hears of forbidden calls comes along, if there is one.
+    /// The process is restricted, and will serve these names when it is [told to](SERVE). The
+    /// listener for forbidden calls comes along, if there is one.
     Ready { report: Report, names: Vec<PathBuf> },
     /// It can't begin, and why.
     Failed { why: String },

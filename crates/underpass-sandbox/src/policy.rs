@@ -1,9 +1,9 @@
 //! The system calls that a sandboxed domain may make.
 //!
-//! Three filters lie over one another, and the strictest answer counts. The last allows what
-//! serving and calling need, and nothing else: the rest ends the process. The first two answer,
-//! without an end, what the runtime and the standard library try and do without: files, and
-//! `clone3`.
+//! Three filters apply at once, and the strictest answer counts. The last filter allows only what
+//! serving and calling need. Any other call ends the process. The first two filters refuse calls
+//! without ending the process: those that name files, and `clone3`. The runtime and the standard
+//! library try such calls and can do without them.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
@@ -12,7 +12,8 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use underpass_os::calls;
 
-/// What needs no look at its arguments: it concerns this process alone, or files that it has.
+/// Calls that are allowed with any arguments: they concern this process alone, or files that it has
+/// open.
 const FREE: &[&str] = &[
     // Files that it has: sockets of bindings, the listening ones, memory.
     "read",
@@ -103,7 +104,8 @@ const FREE: &[&str] = &[
     "times",
 ];
 
-/// What names a file: refused with `EACCES`, as files would be that this user may not see.
+/// Calls that name a file. They are refused with `EACCES`, as for files that this user may not
+/// access.
 const NAMES_A_FILE: &[&str] = &[
     "open",
     "openat",
@@ -148,10 +150,10 @@ const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 
-/// `CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD`: the marks of a kernel thread
+/// `CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD`: the flags of a kernel thread
 /// of this process.
 const THREAD: u64 = 0x10f00;
-/// Those, and every flag that makes a namespace, a pidfd, or lets others trace it.
+/// These flags, and every flag that makes a namespace or a pidfd, or lets others trace the thread.
 const LOOKED_AT: u64 = THREAD | 0x7e02_0000 | 0x80 | 0x1000 | 0x2000 | 0x4000 | 0x8000;
 const PROT_EXEC: u64 = 4;
 const AF_UNIX: u64 = 1;
@@ -160,7 +162,7 @@ const SOL_SOCKET: u64 = 1;
 const SO_PASSCRED: u64 = 16;
 /// Of the kernel's `socket.h`, Linux 6.16.
 const SO_PASSRIGHTS: u64 = 83;
-/// The bits of a socket's type that are no flags.
+/// The bits of a socket's type that are not flags.
 const SOCKET_TYPES: u64 = 0xf;
 /// `FIONREAD` and `FIONBIO`.
 const IOCTLS: [u64; 2] = [0x541b, 0x5421];
@@ -172,19 +174,19 @@ const PRCTLS: [u64; 4] = [3, 15, 16, 0x5356_4d41];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What becomes of a call that is not allowed.
+/// The effect of a call that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beyond {
     /// It fails.
     Fails,
     /// The kernel ends the process.
     Ends,
-    /// It is held up, and the listener hears of it. The program has `Trap` for it, which
+    /// It is held up, and the listener is notified. In the program this is `Trap`, which
     /// [`SeccompListener::install`](underpass_os::forbidden::SeccompListener::install) replaces.
     IsTold,
 }
 
-/// The filters to be installed first.
+/// The filters that are installed first.
 pub(crate) fn exceptions() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let exceptions = |errno, rules| filter(rules, SeccompAction::Allow, SeccompAction::Errno(errno));
     Ok([exceptions(EACCES, refused()?)?, exceptions(ENOSYS, plain(&["clone3"]))?])
@@ -209,7 +211,7 @@ fn filter(
     SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
 }
 
-/// Rules for calls of any arguments. A name that this processor doesn't have needs none.
+/// Rules for calls with any arguments. A name that does not exist on this processor needs no rule.
 fn plain(names: &[&str]) -> Rules {
     names.iter().filter_map(|name| Some((calls::number(name)?, Vec::new()))).collect()
 }
@@ -224,7 +226,7 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
 
 fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = plain(FREE);
-    // They are answered by the filters before.
+    // The earlier filters answer these.
     rules.extend(plain(NAMES_A_FILE));
     rules.extend(plain(&["clone3"]));
     let is = |argument, value| Condition::new(argument, Len::Dword, Op::Eq, value);
@@ -237,17 +239,17 @@ fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     add(&mut rules, "mprotect", vec![all(vec![has_not(2, PROT_EXEC)?])?]);
     let thread = Condition::new(0, Len::Qword, Op::MaskedEq(LOOKED_AT), THREAD)?;
     add(&mut rules, "clone", vec![all(vec![thread])?]);
-    // The way to a file thread. Messages over such a pair take no address, as datagrams would.
+    // The way to a file thread. Unlike datagrams, messages over such a pair take no address.
     let kind = Condition::new(1, Len::Dword, Op::MaskedEq(SOCKET_TYPES), SEQPACKET)?;
     add(&mut rules, "socketpair", vec![all(vec![is(0, AF_UNIX)?, kind])?]);
-    // Whether the kernel names senders, and whether it lets files through.
+    // Options by which the kernel names senders and admits files.
     let option = |which| all(vec![is(1, SOL_SOCKET)?, is(2, which)?]);
     add(&mut rules, "setsockopt", vec![option(SO_PASSCRED)?, option(SO_PASSRIGHTS)?]);
     add(&mut rules, "fcntl", one_of(1, &FCNTLS)?);
     add(&mut rules, "prctl", one_of(0, &PRCTLS)?);
     add(&mut rules, "tgkill", one_of(0, &[process.into()])?);
     add(&mut rules, "sched_setaffinity", one_of(0, &[0])?);
-    // Limits can be asked for, not set.
+    // Limits can be read, but not set.
     let asks = Condition::new(2, Len::Qword, Op::Eq, 0)?;
     add(&mut rules, "prlimit64", vec![all(vec![is(0, 0)?, asks])?]);
     Ok(rules)
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_others_is_not_allowed() {
+    fn calls_that_reach_other_processes_are_not_allowed() {
         let rules = allowed(1).unwrap();
         let reaching = [
             "socket",

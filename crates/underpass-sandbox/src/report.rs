@@ -1,38 +1,39 @@
-//! What of a sandbox holds on this system.
+//! The measures of a sandbox that hold on this system.
 
 use std::fmt;
 
-/// One of the walls around a sandboxed domain.
+/// One of the measures that restrict a sandboxed domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Measure {
-    /// Only system calls that serving and calling need (seccomp), on all kernel threads. Without it
-    /// there is no sandbox: always required.
+    /// Only the system calls that serving and calling need are allowed (seccomp), on all kernel
+    /// threads. Every sandbox needs this, so it is always required.
     Calls,
-    /// Limits of memory, of files and of a file's size, and of processor time where one was asked
-    /// for. Always required.
+    /// Limits of memory, of files and of a file's size, and of processor time if requested. Always
+    /// required.
     Limits,
     /// No capabilities. Always required.
     Capabilities,
-    /// No core dumps, and nobody of the same user looks into its memory. Always required.
+    /// No core dumps, and other processes of the same user cannot look into its memory. Always
+    /// required.
     Privacy,
-    /// No file can be named (Landlock, Linux 5.13). Without it [`Calls`](Self::Calls) alone refuses
-    /// files.
+    /// No file can be named (Landlock, Linux 5.13). Without this measure, [`Calls`](Self::Calls)
+    /// alone refuses files.
     Files,
-    /// No TCP port can be bound or connected to (Landlock, Linux 6.7). Without it
+    /// No TCP port can be bound or connected to (Landlock, Linux 6.7). Without this measure,
     /// [`Calls`](Self::Calls) alone refuses sockets.
     Network,
-    /// Namespaces of its own for users, networks (none there), System V's and POSIX' shared memory,
-    /// and host names. Many systems let only root, or some programs, have them.
+    /// Namespaces of its own for users, for networks (there are none in it), for System V and POSIX
+    /// shared memory, and for host names. Many systems allow them only to root or to some programs.
     Namespaces,
-    /// A bound on kernel threads of its own. Only with [`Namespaces`](Self::Namespaces), and not
-    /// for root's programs.
+    /// A limit on its kernel threads. It needs [`Namespaces`](Self::Namespaces), and does not apply
+    /// to root's programs.
     Tasks,
-    /// The starter is told which forbidden call ended the domain (notifications of seccomp, Linux
-    /// 5.7). Without it such a call ends the domain as well, but
-    /// [`Ended::Forbidden`](crate::Ended::Forbidden) has no number. It can't be had in a container
-    /// that listens to system calls itself. A [`lenient`](crate::Sandbox::lenient) sandbox doesn't
-    /// have it, as calls end nothing there.
+    /// The starter learns which forbidden call ended the domain (seccomp notifications, Linux 5.7).
+    /// Without this measure such a call ends the domain as well, but
+    /// [`Ended::Forbidden`](crate::Ended::Forbidden) has no number. It is not available in a
+    /// container that listens to system calls itself. A [`lenient`](crate::Sandbox::lenient)
+    /// sandbox does not have it, because calls end nothing there.
     CallNames,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// What holds for a sandboxed domain, and why the rest doesn't.
+/// The measures that hold for a sandboxed domain, and why the others do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub(crate) lines: Vec<(Measure, Option<String>)>,
@@ -86,7 +87,7 @@ impl Report {
         self.lines.iter().any(|(of, why_not)| *of == measure && why_not.is_none())
     }
 
-    /// What doesn't hold, each with the reason.
+    /// The measures that do not hold, each with the reason.
     pub fn missing(&self) -> impl Iterator<Item = (Measure, &str)> {
         self.lines.iter().filter_map(|(of, why_not)| Some((*of, why_not.as_deref()?)))
     }
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_hold_is_told_with_its_reason() {
+    fn a_missing_measure_is_reported_with_its_reason() {
         let mut report = Report::default();
         report.note(Measure::Calls, Ok::<_, String>(()));
         report.note(Measure::Namespaces, Err("not for users"));

@@ -1,4 +1,4 @@
-//! A sandbox, described.
+//! The description of a sandbox.
 
 use crate::spec::Spec;
 use crate::supervisor::{Plan, start};
@@ -7,12 +7,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A sandbox for a domain that can do nothing but serve and call its bindings. It can be started
-/// again and again: after a crash, or for several domains at once.
+/// A sandbox for a domain that can only serve and call its bindings. It can be started repeatedly:
+/// after a crash, or for several domains at once.
 ///
-/// The process starts with an empty environment (but for `$UNDERPASS_DIR`, where names are), no
-/// open files but sockets in place of the standard outputs ([`silent`](Self::silent)), and dies
-/// with this process. [`inside`](crate::inside) says what it does then.
+/// The process starts with an environment that is empty except for `$UNDERPASS_DIR`, the directory
+/// of names. It has no open files but sockets in place of the standard outputs
+/// ([`silent`](Self::silent)), and dies with this process. [`inside`](crate::inside) says what it
+/// does then.
 ///
 /// # Examples
 /// ```no_run
@@ -35,14 +36,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// For another process of this very program: its `main` calls [`inside`](crate::inside).
+    /// A sandbox for another process of this very program. Its `main` calls
+    /// [`inside`](crate::inside).
     pub fn this_program() -> Self {
-        // Not a path of the file system: it may have been replaced by a later version.
+        // Not the program's path, because a later version may have replaced the file.
         Self::program("/proc/self/exe")
     }
 
-    /// For a process of another program, whose `main` calls [`inside`](crate::inside). The path is
-    /// not looked for in `$PATH`.
+    /// A sandbox for a process of another program, whose `main` calls [`inside`](crate::inside).
+    /// The path is not searched in `$PATH`.
     pub fn program(path: impl Into<PathBuf>) -> Self {
         Self {
             plan: Plan {
@@ -70,14 +72,14 @@ impl Sandbox {
         self.with(|plan| plan.arguments.push(argument.as_ref().to_owned()))
     }
 
-    /// Gives the program a variable of the environment, which is empty else.
+    /// Sets an environment variable of the program. Without this, the environment is empty.
     pub fn env(self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.with(|plan| plan.environment.push((key.into(), value.into())))
     }
 
-    /// Bytes of private memory that it may use beyond what it has when it begins to serve. 256 MiB
-    /// at first. What can't be had is refused; a Rust program aborts then, unless it asked by
-    /// `try_reserve`.
+    /// The bytes of private memory that it may use beyond those in use when it begins to serve. The
+    /// default is 256 MiB. Further memory is refused. A Rust program aborts then, unless it asked
+    /// by `try_reserve`.
     ///
     /// Files in memory, in which large arguments and results travel, are bounded by
     /// [`files`](Self::files) × [`largest`](Self::largest) alone, and mapped ones once more and by
@@ -88,60 +90,61 @@ impl Sandbox {
         self.limited(|spec| spec.memory = bytes)
     }
 
-    /// Bytes of the largest argument or result that can travel. 64 MiB at first, and 2 MiB at
-    /// least: a binding's own memory. A larger result is
-    /// [`NoResources`](underpass_rpc::CallError::NoResources) to its caller.
+    /// The bytes of the largest argument or result that can travel. The default is 64 MiB, the
+    /// least 2 MiB, which is a binding's own memory. For a larger result, the caller gets
+    /// [`NoResources`](underpass_rpc::CallError::NoResources).
     pub fn largest(self, bytes: u64) -> Self {
         self.limited(|spec| spec.largest = bytes.max(2 << 20))
     }
 
-    /// Open files: one for each binding, one for each large argument or result under way, and some
-    /// ten for the runtime. 256 at first.
+    /// The limit on open files: one for each binding, one for each large argument or result in
+    /// progress, and about ten for the runtime. The default is 256.
     ///
-    /// It also bounds the files that are under way in sockets. The kernel counts those for *all*
-    /// processes of a user together. It refuses a process to pass files while there are more than
-    /// that process's own number of open files (`ulimit -n`, mostly 1,024). So a domain that was
-    /// taken over, and fills sockets with files, can bring the count to this number, and to 253
-    /// beyond it for each kernel thread that sends in the same moment. Other processes of its user
-    /// can still pass files if their number is larger.
+    /// It also limits the files that are in flight in sockets. The kernel counts those for *all*
+    /// processes of a user together. It refuses a process to pass files while there are more of
+    /// them than that process's own limit on open files (`ulimit -n`, mostly 1,024). So a domain
+    /// that was taken over and fills sockets with files can raise the count to this number. For
+    /// each kernel thread that sends at the same moment, it can add 253. Other processes of its
+    /// user can still pass files if their own limit is larger.
     ///
-    /// For the same reason a domain with a small number can't hand out bindings and large results
-    /// while other processes have as many files under way (`ETOOMANYREFS`).
+    /// For the same reason, a domain with a small limit cannot pass bindings and large results
+    /// while other processes have as many files in flight (`ETOOMANYREFS`).
     pub fn files(self, files: u64) -> Self {
         self.limited(|spec| spec.files = files)
     }
 
-    /// Kernel threads. 256 at first. See [`Measure::Tasks`].
+    /// The limit on kernel threads. The default is 256. See [`Measure::Tasks`].
     pub fn tasks(self, tasks: u64) -> Self {
         self.limited(|spec| spec.tasks = tasks)
     }
 
-    /// Processor time of its whole life, in whole seconds and one at least; unbounded at first.
-    /// Then it ends with [`Ended::ProcessorTime`](crate::Ended::ProcessorTime). [`Domain::within`]
-    /// bounds the time of one call.
+    /// The processor time of its whole life, in whole seconds and at least one. The default is no
+    /// limit. When the time is used up, it ends with
+    /// [`Ended::ProcessorTime`](crate::Ended::ProcessorTime). [`Domain::within`] limits the time of
+    /// one call.
     pub fn processor_time(self, time: Duration) -> Self {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
         self.limited(|spec| spec.processor_time = Some(seconds.max(1)))
     }
 
-    /// Has forbidden calls fail with `EPERM` instead of ending the domain: for libraries that try
-    /// what they can do without.
+    /// Makes forbidden calls fail with `EPERM` instead of ending the domain, for libraries that try
+    /// calls without needing them.
     pub fn lenient(self) -> Self {
         self.limited(|spec| spec.lenient = true)
     }
 
-    /// Has [`start`](Self::start) fail if `measure` does not hold on this system. Some always are
-    /// required; the rest is done as well as the system can.
+    /// Makes [`start`](Self::start) fail if `measure` does not hold on this system. Some measures
+    /// are always required. The others are taken as far as the system allows.
     pub fn require(self, measure: Measure) -> Self {
         self.limited(|spec| spec.required.push(measure))
     }
 
-    /// How long the process may take until it serves. 10 s at first.
+    /// How long the process may take until it serves. The default is 10 s.
     pub fn patience(self, time: Duration) -> Self {
         self.with(|plan| plan.patience = time)
     }
 
-    /// Leaves it no standard outputs: what it says there, as that it panics, is lost.
+    /// Gives it no standard outputs. What it writes there is lost, also the message of a panic.
     ///
     /// At first what it writes there is copied to this process's outputs, each by a kernel thread
     /// of its own. The domain can't reach the files behind them. If nobody reads those, the domain
@@ -154,10 +157,10 @@ impl Sandbox {
         self.with(|plan| plan.silent = true)
     }
 
-    /// Starts the process, and waits until it serves. Blocks the calling thread and no other.
+    /// Starts the process, and waits until it serves. This blocks only the calling thread.
     ///
     /// # Errors
-    /// [`StartError`], each kind with its remedy; and then the process has ended.
+    /// [`StartError`], each kind with its remedy. The process has ended then.
     pub fn start(&self) -> Result<Domain, StartError> {
         start(self.plan.clone())
     }

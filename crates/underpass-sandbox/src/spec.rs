@@ -1,20 +1,20 @@
-//! What a sandbox is asked to be, on its way to the process in it.
+//! The description of a sandbox, as it is sent to the process in it.
 
 use crate::Measure;
 use underpass_wire::{from_bytes, to_bytes};
 
-/// Limits, and what must hold.
+/// The limits, and the required measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
-    /// Bytes that it may use beyond what it uses when it begins to serve.
+    /// Bytes of memory that it may use beyond those in use when it begins to serve.
     pub(crate) memory: u64,
-    /// Bytes of one argument or result that travels out of band.
+    /// Bytes of the largest argument or result that travels out of band.
     pub(crate) largest: u64,
     pub(crate) files: u64,
     pub(crate) tasks: u64,
-    /// Seconds.
+    /// In seconds.
     pub(crate) processor_time: Option<u64>,
-    /// Calls that are not allowed fail, and don't end the domain.
+    /// Whether a forbidden call fails instead of ending the domain.
     pub(crate) lenient: bool,
     pub(crate) required: Vec<Measure>,
 }

@@ -1,8 +1,8 @@
-//! Who looks after a sandboxed domain: a kernel thread that starts it, ends it when it must, and
-//! hears how it ended.
+//! The supervisor of a sandboxed domain: a kernel thread that starts the domain, ends it when it
+//! must, and learns how it ended.
 //!
-//! It is a kernel thread of its own for each domain, because the kernel ends a process with the
-//! *kernel thread* that started it. It sleeps all the time.
+//! Each domain has a supervisor of its own, because the kernel ends a process with the *kernel
+//! thread* that started it. The supervisor sleeps almost all the time.
 
 use crate::ended::Blow;
 use crate::forbidden::Watcher;
@@ -24,7 +24,7 @@ use underpass_os::forbidden::SeccompListener;
 use underpass_os::{Directory, Listening, Poller, Ready, Socket, clock, descriptor, spawn};
 use underpass_sync::{Condvar, Mutex, MutexGuard};
 
-/// What to start, and how.
+/// The process to start, and its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
@@ -35,25 +35,25 @@ pub(crate) struct Plan {
     pub(crate) silent: bool,
 }
 
-/// What a domain's supervisor shares with those who hold the domain.
+/// The state that a domain's supervisor shares with the holders of the domain.
 pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Rung when the supervisor has to look.
+    /// Rung when the supervisor has to check something.
     poller: Poller,
 }
 
 #[derive(Default)]
 struct State {
-    /// What came of the start, until its starter has taken it.
+    /// The result of the start, until the starter has taken it.
     started: Option<Result<(u32, Report), StartError>>,
     ended: Option<Ended>,
     /// What the supervisor is to do to the process, or has done.
     blow: Option<Blow>,
-    /// Calls under way, by their deadlines and numbers, and how long they were given.
+    /// Calls in progress, by their deadlines and numbers, and the times that they were given.
     armed: BTreeMap<(u64, u64), Duration>,
     next: u64,
-    /// Until when the supervisor sleeps.
+    /// The time until which the supervisor sleeps.
     sleeps_until: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits until `found` gives something.
+    /// Waits until `found` returns something.
     fn until<T>(&self, mut found: impl FnMut(&mut State) -> Option<T>) -> T {
         let mut state = self.state();
         loop {
@@ -86,13 +86,14 @@ impl Shared {
         self.poller.ring();
     }
 
-    /// A call begins that may take until `deadline`.
+    /// Registers a call that may take until `deadline`.
     pub(crate) fn arm(&self, deadline: u64, time: Duration) -> (u64, u64) {
         let mut state = self.state();
         state.next += 1;
         let key = (deadline, state.next);
         state.armed.insert(key, time);
-        // Most calls begin while it sleeps until an earlier one would be late.
+        // Most calls begin while the supervisor sleeps until an earlier call's deadline, and then
+        // it need not be woken.
         if state.sleeps_until.is_none_or(|until| deadline < until) {
             state.sleeps_until = Some(deadline);
             self.poller.ring();
@@ -120,7 +121,7 @@ pub(crate) fn start(plan: Plan) -> Result<Domain, StartError> {
     Ok(Domain::new(shared, pid, report))
 }
 
-/// The supervisor's life.
+/// The main function of the supervisor's thread.
 fn supervise(plan: &Plan, shared: &Arc<Shared>) {
     let (ended, failed) = match Supervisor::begin(plan, shared) {
         Err(e) => (Ended::Killed, e),
@@ -132,25 +133,25 @@ fn supervise(plan: &Plan, shared: &Arc<Shared>) {
     };
     let mut state = shared.state();
     state.ended = Some(ended);
-    // Nobody takes it any more if the domain had begun to serve.
+    // If the domain had begun to serve, nobody takes this any more.
     state.started = Some(Err(failed));
     drop(state);
     shared.changed.notify_all();
 }
 
-/// A process, from its start to its end.
+/// The supervision of a process, from its start to its end.
 struct Supervisor<'a> {
     shared: &'a Arc<Shared>,
     child: Child,
-    /// Readable when it has ended; the poller has it.
+    /// Readable when the process has ended. The poller watches it.
     _life: OwnedFd,
     socket: Socket,
-    /// When it must serve, in ns, until it does.
+    /// The time, in ns, by which the process must serve. `None` once it does.
     begins_by: Option<u64>,
     patience: Duration,
     names: Vec<PathBuf>,
     outputs: Outputs,
-    /// Hears of forbidden calls, once the walls stand.
+    /// Receives forbidden calls, once the process is restricted.
     watcher: Option<Watcher>,
     failed: Option<StartError>,
     killed: bool,
@@ -168,7 +169,7 @@ impl<'a> Supervisor<'a> {
         let outputs = if plan.silent { Ok(Outputs::none()) } else { Outputs::of(&mut command) };
         let outputs = outputs.map_err(system("a sandbox has no outputs"))?;
         let mut child = command.spawn().map_err(system("the program can't be started"))?;
-        // It holds the process's end of the socket.
+        // The command holds the process's end of the socket.
         drop(command);
         let life = match Self::watch(shared, &child, &socket) {
             Ok(life) => life,
@@ -178,7 +179,7 @@ impl<'a> Supervisor<'a> {
                 return Err(StartError::System("the process can't be watched", e));
             }
         };
-        // A process that has ended already is heard of.
+        // If the process has ended already, the supervisor learns that in `run`.
         let _ = socket.send(&plan.spec.to_bytes(), &[]);
         Ok(Self {
             shared,
@@ -202,7 +203,7 @@ impl<'a> Supervisor<'a> {
         Ok(life)
     }
 
-    /// Until the process has ended; says how.
+    /// Supervises until the process has ended. Returns how it ended.
     fn run(&mut self) -> Ended {
         let mut lives = true;
         while lives {
@@ -213,7 +214,7 @@ impl<'a> Supervisor<'a> {
                     self.hear();
                 }
                 Ok(_) => {}
-                // It fails only if our own files are broken.
+                // This fails only if our own files are broken.
                 Err(_) => {
                     self.kill();
                     lives = false;
@@ -221,7 +222,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         let status = self.child.wait();
-        // What it has said before it served is trusted, and is not much.
+        // Messages from before it served are trusted, and there are few of them.
         while self.begins_by.is_some() && self.hear() {}
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
@@ -231,11 +232,11 @@ impl<'a> Supervisor<'a> {
         status.map_or(Ended::Killed, |status| Ended::of(status, blow))
     }
 
-    /// Does what is due; gives the time until the next thing is, in ns.
+    /// Does what is due. Returns the ns until the next action is due.
     fn look(&mut self) -> Option<u64> {
         let now = clock::now_ns();
         if self.begins_by.is_some_and(|by| by <= now) {
-            // One that has said why it failed, and goes on, is ended too.
+            // A process that has reported its failure and goes on is ended too.
             self.failed.get_or_insert(StartError::Late(self.patience));
             self.shared.state().blow.get_or_insert(Blow::Killed);
         }
@@ -247,7 +248,7 @@ impl<'a> Supervisor<'a> {
         }
         let first = state.armed.first_key_value().map(|(&(deadline, _), _)| deadline);
         let struck = state.blow.is_some();
-        // A process that is being killed is waited for without a limit.
+        // The wait for a process that is being killed has no limit.
         let next = first.into_iter().chain(self.begins_by).min().filter(|_| !struck);
         state.sleeps_until = next;
         drop(state);
@@ -259,12 +260,12 @@ impl<'a> Supervisor<'a> {
 
     fn kill(&mut self) {
         if !std::mem::replace(&mut self.killed, true) {
-            // It fails only if the process has ended already.
+            // This fails only if the process has ended already.
             let _ = self.child.kill();
         }
     }
 
-    /// Takes the next of the process's messages; says whether there was one.
+    /// Takes the next message of the process. Returns whether there was one.
     fn hear(&mut self) -> bool {
         let mut bytes = [0; LONGEST];
         let (message, files) = match self.socket.receive(&mut bytes) {
@@ -289,10 +290,10 @@ impl<'a> Supervisor<'a> {
         true
     }
 
-    /// The process is behind its walls, and shall serve.
+    /// The process is restricted, and may serve now.
     ///
-    /// From here on nobody trusts it. It could keep this thread busy, and pass files that take for
-    /// ever to close. So nothing can come over the socket any more before it serves.
+    /// From here on the process is untrusted. It could keep this thread busy, and pass files that
+    /// take for ever to close. So the socket is closed for messages before the process serves.
     fn begins(&mut self, report: Report, listener: Option<SeccompListener>) {
         self.shared.poller.remove(&self.socket);
         self.socket.receive_no_more();
@@ -305,7 +306,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         self.begins_by = None;
-        // A process that has ended already is heard of.
+        // If the process has ended already, the supervisor learns that in `run`.
         let _ = self.socket.send(SERVE, &[]);
         self.shared.state().started = Some(Ok((self.child.id(), report)));
         self.shared.changed.notify_all();
@@ -316,7 +317,7 @@ impl<'a> Supervisor<'a> {
         false
     }
 
-    /// Removes what the process left: the names that it said it served, if nobody else serves them
+    /// Removes what the process left: the names that it announced, if no other domain serves them
     /// by now.
     fn tidy(&self) {
         for path in &self.names {

@@ -1,5 +1,5 @@
-//! How the walls go up, in an order in which each still can: what needs files first, the filter of
-//! system calls last.
+//! Restricts the process in an order in which each measure is still possible: those that need files
+//! first, the filter of system calls last.
 
 use crate::policy::{self, Beyond};
 use crate::report::{Measure, Report};
@@ -10,20 +10,20 @@ use underpass_os::confine::{self, Limit};
 use underpass_os::forbidden::{Instruction, SeccompListener};
 use underpass_os::landlock;
 
-/// Addresses beyond those for memory and files: allocators reserve 64 MiB for many a kernel thread,
-/// and use little of it.
+/// Address space beyond memory and files: allocators reserve 64 MiB for a kernel thread, and use
+/// little of it.
 const ROOM: u64 = 4 << 30;
 
-/// What is done first thing in `main`, while the process has one kernel thread.
+/// The first measures, at the beginning of `main`, while the process has one kernel thread.
 pub(crate) fn first(report: &mut Report) {
     report.note(Measure::Namespaces, confine::leave_namespaces());
     report.note(Measure::Capabilities, confine::drop_capabilities());
 }
 
-/// What is done when all exports and imports are made. Gives what hears of forbidden calls, if
-/// anything does.
+/// The last measures, when all exports and imports are made. Returns the listener for forbidden
+/// calls, if there is one.
 pub(crate) fn last(spec: &Spec, report: &mut Report) -> Option<SeccompListener> {
-    // Not a wall: who is killed first when memory runs out.
+    // Not a restriction: the kernel kills this process first when memory runs out.
     let _ = confine::die_first();
     let used = confine::memory_used();
     files_and_network(report);
@@ -70,7 +70,7 @@ fn limits(spec: &Spec, (private, addresses): (u64, u64)) -> io::Result<()> {
     spec.processor_time.map_or(Ok(()), |seconds| confine::limit(Limit::Processor, seconds))
 }
 
-/// The kernel counts them by user and namespace, and not at all for root's.
+/// The kernel counts tasks by user and namespace, but does not limit root's.
 fn tasks(spec: &Spec, report: &Report) -> Result<(), String> {
     if !report.holds(Measure::Namespaces) {
         return Err("without a namespace of its own the bound would be the user's".to_owned());
@@ -81,7 +81,7 @@ fn tasks(spec: &Spec, report: &Report) -> Result<(), String> {
     confine::limit(Limit::Tasks, spec.tasks).map_err(|e| e.to_string())
 }
 
-/// Puts up the filters. Gives what hears of forbidden calls, or why nothing does.
+/// Installs the filters. Returns the listener for forbidden calls, or the reason why there is none.
 fn calls(spec: &Spec) -> Result<Result<SeccompListener, String>, String> {
     let apply = |filter: &BpfProgram| apply_filter_all_threads(filter).map_err(|e| e.to_string());
     let list = |beyond| policy::list(std::process::id(), beyond).map_err(|e| e.to_string());
@@ -114,7 +114,7 @@ mod tests {
     const SELF: &str = "walls::tests::every_kernel_thread_is_behind_landlock_alone";
     const LOCKED: &str = "UNDERPASS_TEST_LOCKED";
 
-    /// In a process of its own, which has no other wall: nothing but Landlock refuses.
+    /// Runs in a process of its own without other measures, so that only Landlock refuses.
     #[test]
     fn every_kernel_thread_is_behind_landlock_alone() {
         if std::env::var_os(LOCKED).is_none() {
@@ -141,7 +141,7 @@ mod tests {
                     let thread = scope.spawn(move || {
                         assert!(open().is_ok() && connect(port).is_ok());
                         ready.send(()).unwrap();
-                        // It sleeps in the kernel meanwhile.
+                        // The thread sleeps in the kernel meanwhile.
                         wait.recv().unwrap();
                         (open(), connect(port).map(|_| ()))
                     });
@@ -149,7 +149,7 @@ mod tests {
                 })
                 .collect();
             older.iter().for_each(|_| readied.recv().unwrap());
-            // One has a descriptor table of its own, and so has the one that starts it.
+            // One thread has a descriptor table of its own, and so has the thread that starts it.
             let (go_apart, wait) = mpsc::channel::<()>();
             let (tell, told) = mpsc::channel();
             let (_way, exchange) = Socket::pair().unwrap();

@@ -1,4 +1,4 @@
-//! Which spans the running thread has entered, and which each of those that don't run.
+//! The spans that the running thread has entered, and those of each suspended thread.
 
 use crate::follow::Link;
 use std::cell::{Cell, RefCell};
@@ -22,18 +22,19 @@ impl Entered {
 }
 
 thread_local! {
-    /// By what runs on this kernel thread, the outermost first.
+    /// The spans of the thread that runs on this kernel thread, outermost first.
     static HERE: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
-    /// A thread's spans are just moved: that changes nothing about which are its own.
+    /// Set while a thread's spans are being moved. Moving does not change which spans are the
+    /// thread's own.
     static MOVES: Cell<bool> = const { Cell::new(false) };
 }
 
 type Shelf = Mutex<HashMap<u64, Vec<Entered>>>;
 
 const SHELVES: usize = 16;
-/// The spans of threads that don't run, by their numbers; only of those that have any.
+/// The spans of suspended threads, by thread number. Only threads with spans are in it.
 static AWAY: [OnceLock<Shelf>; SHELVES] = [const { OnceLock::new() }; SHELVES];
-/// How many such threads there are.
+/// The number of such threads.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 fn shelf(number: u64) -> MutexGuard<'static, HashMap<u64, Vec<Entered>>> {
@@ -41,14 +42,14 @@ fn shelf(number: u64) -> MutexGuard<'static, HashMap<u64, Vec<Entered>>> {
     shelf.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What runs here has entered a span.
+/// The running thread has entered a span.
 pub(crate) fn push(entered: Entered) {
     if !MOVES.get() {
         HERE.with_borrow_mut(|here| here.push(entered));
     }
 }
 
-/// What runs here has exited a span, mostly the one that it entered last.
+/// The running thread has exited a span, mostly the one that it entered last.
 pub(crate) fn remove(link: &'static Link, id: &Id) {
     if !MOVES.get() {
         HERE.with_borrow_mut(|here| {
@@ -84,11 +85,11 @@ struct Moves;
 
 impl Switches for Moves {
     fn resumes(&self, thread: ThreadId) {
-        // Those of a thread that has ended and forgot its guards.
+        // The spans of a thread that has ended and forgot its guards.
         let left = HERE.take();
         exit(&left);
-        // Relaxed: a thread's own are put away long before it goes on, by what synchronizes the
-        // two.
+        // Relaxed: a thread's spans are stored long before it continues. The synchronization
+        // between the two makes them visible.
         if THREADS.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -110,7 +111,7 @@ impl Switches for Moves {
     }
 }
 
-/// Has the spans moved at each switch from now on.
+/// Moves the spans at each switch from now on.
 ///
 /// # Panics
 /// If the program watches switches in another way already.

@@ -1,4 +1,4 @@
-//! The layer that hears which spans are entered.
+//! The layer that records which spans are entered.
 
 use crate::entered::{self, Entered};
 use std::sync::OnceLock;
@@ -7,36 +7,36 @@ use tracing::span::Id;
 use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// Where a subscriber is reached. One for each [`Follow`], for ever.
+/// The way to a subscriber. There is one for each [`Follow`], for ever.
 pub(crate) type Link = OnceLock<WeakDispatch>;
 
-/// A layer by which the spans of a subscriber follow the user-level thread. See the [crate]'s
-/// documentation.
+/// A layer that makes the spans of a subscriber follow the user-level thread. See the documentation
+/// of the [crate].
 ///
-/// The layers beside it see each switch: the spans of the thread that is switched out are exited,
-/// the innermost first, and entered again when it goes on. The scheduler waits meanwhile. A layer
-/// that then waits for a lock, a channel or a call of Underpass, or panics, ends the process with a
-/// message; see [`Switches`](underpass_threads::Switches). *Remedy:* a lock of `std` that is held
-/// for moments, or a queue that is emptied elsewhere.
+/// Other layers see each switch: the spans of the thread that is switched out are exited, innermost
+/// first, and are entered again when it continues. The scheduler waits meanwhile. If a layer then
+/// waits for a lock, a channel or a call of Underpass, or panics, the process ends with a message;
+/// see [`Switches`](underpass_threads::Switches). *Remedy:* use a lock of `std` that is held
+/// briefly, or a queue that is emptied elsewhere.
 ///
-/// Spans are not seen in [`blocking`](underpass_threads::blocking) calls that run on a spare kernel
-/// thread, and a subscriber that is the default only of a scope (`with_default`) is that of its
-/// kernel thread: use a global one.
+/// [`blocking`](underpass_threads::blocking) calls that run on a spare kernel thread see no spans.
+/// A subscriber that is the default only of a scope (`with_default`) belongs to its kernel thread:
+/// use a global one.
 #[derive(Debug)]
 pub struct Follow {
     link: &'static Link,
 }
 
 impl Follow {
-    /// One, for one subscriber. From now on the scheduler tells of each switch, which makes
-    /// switches dearer.
+    /// A layer for one subscriber. From now on the scheduler reports each switch, which makes
+    /// switches more expensive.
     ///
     /// # Panics
     /// If the program watches switches in another way already
     /// (`underpass_threads::watch_switches`).
     pub fn new() -> Self {
         entered::watch();
-        // A subscriber mostly lives as long as the program; of others a few bytes stay.
+        // A subscriber mostly lives as long as the program. If it does not, this leaks a few bytes.
         Self { link: Box::leak(Box::default()) }
     }
 }
@@ -49,7 +49,7 @@ impl Default for Follow {
 
 impl<S: Subscriber> Layer<S> for Follow {
     fn on_register_dispatch(&self, subscriber: &Dispatch) {
-        // It is registered once.
+        // The layer is registered once.
         let _ = self.link.set(subscriber.downgrade());
     }
 

@@ -1,13 +1,13 @@
 //! Spans of [`tracing`] that follow the user-level thread.
 //!
-//! Subscribers keep the spans that are entered by kernel thread. User-level threads share one, so
-//! without help the spans of one thread would be another's as soon as they are switched.
-//! [`Follow`], a layer beside any others, exits a thread's spans when it is switched out and enters
-//! them again when it goes on, be it on another kernel thread:
-//! [`Span::current`](tracing::Span::current), the spans of events, and times that a layer takes
-//! between enter and exit are right.
+//! Subscribers keep the entered spans for each kernel thread. User-level threads share a kernel
+//! thread, so without help a switch would hand one thread's spans to another. [`Follow`] is a layer
+//! beside any others. It exits a thread's spans when the thread is switched out, and enters them
+//! again when it continues, on whichever kernel thread. So
+//! [`Span::current`](tracing::Span::current), the spans of events, and times between enter and exit
+//! are right.
 //!
-//! *Decides:* which spans are whose, and moves them at each switch.
+//! *Decides:* which spans belong to which thread, and moves them at each switch.
 //!
 //! *Must not know:* what is done with spans and events; how threads are switched.
 //!

@@ -1,4 +1,4 @@
-//! Spans and events of threads that are switched all the time.
+//! Spans and events of threads that are switched constantly.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -29,12 +29,12 @@ fn watchdog() -> Sender<()> {
 /// What was seen of all events and spans.
 #[derive(Default)]
 struct Seen {
-    /// Events that were not where they said they would be.
+    /// Events whose spans were not the expected ones.
     wrong: Vec<String>,
     events: usize,
-    /// How often a span is entered at this moment.
+    /// How often each span is entered at this moment.
     entered: HashMap<u64, i64>,
-    /// Whether one was entered twice at once, by one thread or two.
+    /// Whether a span was entered twice at once, by one thread or by two.
     twice: bool,
 }
 
@@ -85,7 +85,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Ch
     }
 }
 
-/// One test at a time: what is seen is seen of all.
+/// The records cover all threads of the process, so these tests run one at a time.
 fn begin() -> MutexGuard<'static, ()> {
     static BEGUN: OnceLock<()> = OnceLock::new();
     static ONE: Mutex<()> = Mutex::new(());
@@ -97,7 +97,7 @@ macro_rules! event_in {
     ($($expected:tt)*) => { info!(expected = format_args!($($expected)*)) };
 }
 
-/// What each thread does, in spans of its own; now and then on another kernel thread.
+/// The work of each thread, in spans of its own. At times it moves to another kernel thread.
 fn works(kind: usize, rounds: usize) {
     for round in 0..rounds {
         event_in!("");

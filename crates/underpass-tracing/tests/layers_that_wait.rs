@@ -1,4 +1,5 @@
-//! Layers beside [`Follow`] that do at a switch what they may not, and what they may.
+//! Layers beside [`Follow`] whose actions at a switch are forbidden, and layers whose actions are
+//! allowed.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,8 +28,8 @@ fn watchdog() -> Sender<()> {
     calm
 }
 
-/// Runs the calling test's `body` in a process of its own with one processor. Says whether it ended
-/// well, and what it said.
+/// Runs the calling test's `body` in a process of its own with one processor. Returns whether it
+/// ended well, and its output.
 fn alone(body: impl FnOnce()) -> (bool, String) {
     if std::env::var_os(INSIDE).is_some() {
         let _dog = watchdog();
@@ -42,8 +43,7 @@ fn alone(body: impl FnOnce()) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A layer that does something where a span is entered and exited: by its own thread, or at a
-/// switch.
+/// A layer that acts where a span is entered and exited: by the span's own thread, or at a switch.
 struct Does<F>(F);
 
 impl<S: Subscriber, F: Fn(bool) + 'static> tracing_subscriber::Layer<S> for Does<F> {
@@ -56,7 +56,7 @@ impl<S: Subscriber, F: Fn(bool) + 'static> tracing_subscriber::Layer<S> for Does
     }
 }
 
-/// Two threads that are in a span each while they are switched.
+/// Two threads that are switched while each is in a span.
 fn spans() {
     let works = || {
         let _work = info_span!("work").entered();

@@ -1,25 +1,25 @@
-//! How large an A-stack a procedure wants, and how many (LRPC, 5.2): the part of a procedure
-//! descriptor that follows from the types, which the compiler works out.
+//! The size and the number of a procedure's A-stacks (LRPC, 5.2). This is the part of a procedure
+//! descriptor that follows from the types. The compiler computes it.
 
 use crate::{Schema, fixed};
 
-/// Bytes that arguments or a result are given whose size isn't fixed.
+/// Bytes for arguments or a result without a fixed size.
 pub const DEFAULT: usize = 32 * 1024;
 
-/// Bytes that an error is given whose size isn't fixed, beside a result that is: a sentence or
-/// some.
+/// Bytes for an error without a fixed size, beside a result with one: about a sentence.
 pub const ERROR: usize = 512;
 
-/// The most bytes of an A-stack. What is always larger travels out of band, and needs none.
+/// The most bytes of an A-stack. A message that is always larger travels out of band, and needs
+/// none.
 pub const LARGEST: usize = 4 << 20;
 
-/// How many calls of a procedure are expected at once, unless the interface says otherwise.
+/// How many concurrent calls of a procedure are expected, unless the interface gives a number.
 pub const CALLS: u32 = 5;
 
-/// The most calls at once over a channel.
+/// The most concurrent calls over a channel.
 pub const MOST_CALLS: u32 = 64;
 
-/// What a procedure's arguments and result take in bytes: constants of the program that has its
+/// The bytes of a procedure's arguments and result. They are constants of a program with its
 /// interface.
 ///
 /// # Examples
@@ -32,25 +32,26 @@ pub const MOST_CALLS: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sizes {
-    /// All arguments together, if that is always the same.
+    /// All arguments together, if their size is fixed.
     pub arguments: Option<usize>,
-    /// The result, if that is always the same.
+    /// The result, if its size is fixed.
     pub result: Option<usize>,
-    /// The A-stack: what the procedure [`wants`](wanted), or what its author says.
+    /// The A-stack: the one that the procedure [`wants`](wanted), or the size that its author
+    /// gives.
     pub astack: usize,
-    /// What its author says of it.
+    /// The size that its author gives.
     pub(crate) stated: Option<usize>,
-    /// A result that went well, if that is always the same.
+    /// A successful result, if its size is fixed.
     pub(crate) value: Option<usize>,
 }
 
 impl Sizes {
-    /// Those of a procedure with arguments of these [`FIXED`](crate::Encode::FIXED) sizes that
-    /// returns an `R`, with the A-stack that follows, or one of `stated` bytes.
+    /// The sizes of a procedure that takes arguments of these [`FIXED`](crate::Encode::FIXED) sizes
+    /// and returns an `R`. The A-stack follows from them, or has `stated` bytes.
     ///
     /// # Panics
-    /// If more than [`LARGEST`] bytes are stated, while it is compiled; `#[interface]` refuses
-    /// those before.
+    /// If `stated` is more than [`LARGEST`] bytes, at compile time. `#[interface]` refuses such
+    /// sizes before.
     pub const fn of<R: Schema>(arguments: &[Option<usize>], stated: Option<usize>) -> Self {
         let (arguments, [value, error]) = (fixed::sum(arguments), R::EITHER);
         let astack = match stated {
@@ -61,7 +62,7 @@ impl Sizes {
         Self { arguments, result: R::FIXED, astack, stated, value }
     }
 
-    /// The largest A-stack of them, which is that of an interface with these procedures.
+    /// The largest A-stack among them, which is the size for an interface with these procedures.
     pub const fn largest(of: &[Self]) -> usize {
         let (mut most, mut i) = (0, 0);
         while i < of.len() {
@@ -74,8 +75,8 @@ impl Sizes {
     }
 }
 
-/// The A-stack that arguments and a result of these sizes want: exact where they are fixed. `value`
-/// and `error` are what the result is one of.
+/// The A-stack for arguments and a result of these sizes. It is exact where they are fixed. `value`
+/// and `error` are the two forms of the result.
 ///
 /// # Examples
 /// ```

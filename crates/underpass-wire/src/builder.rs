@@ -2,7 +2,7 @@
 
 use crate::{Argument, Descriptor, Procedure, Schema, Sizes, Types, astack};
 
-/// A [`Descriptor`] in the making; generated code fills it.
+/// A [`Descriptor`] in the making. Generated code fills it.
 #[derive(Debug)]
 pub struct DescriptorBuilder {
     name: &'static str,
@@ -17,13 +17,13 @@ impl DescriptorBuilder {
         Self { name, doc, procedures: Vec::new(), types: Types::new(), stateless: false }
     }
 
-    /// Adds the next procedure, whose messages are of these sizes; its
-    /// [`result`](ProcedureBuilder::result) ends it.
+    /// Adds the next procedure, with messages of these sizes. Its
+    /// [`result`](ProcedureBuilder::result) completes it.
     pub fn procedure(&mut self, name: &'static str, doc: &'static str, sizes: Sizes) -> ProcedureBuilder<'_> {
         ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), sizes, calls: None }
     }
 
-    /// Says that no call depends on what a server has given a client before.
+    /// Declares that no call depends on what a server has given a client before.
     pub fn stateless(&mut self) {
         self.stateless = true;
     }
@@ -53,17 +53,17 @@ impl ProcedureBuilder<'_> {
         self
     }
 
-    /// Says how many of its calls are expected at once, which are [`astack::CALLS`] otherwise.
+    /// Sets how many concurrent calls are expected. The default is [`astack::CALLS`].
     pub fn calls(mut self, calls: u32) -> Self {
         self.calls = Some(calls);
         self
     }
 
-    /// Says what it returns, and adds the procedure to the interface.
+    /// Sets the return type, and adds the procedure to the interface.
     ///
     /// # Panics
-    /// If the interface has 65,536 procedures, or there are no calls or more than
-    /// [`astack::MOST_CALLS`] at once; `#[interface]` refuses those that have.
+    /// If the interface has 65,536 procedures, or if the number of concurrent calls is 0 or more
+    /// than [`astack::MOST_CALLS`]. `#[interface]` refuses such interfaces.
     pub fn result<R: Schema>(self) {
         assert!(self.calls.is_none_or(|calls| (1..=astack::MOST_CALLS).contains(&calls)), "calls at once");
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");

@@ -1,11 +1,11 @@
-//! Many numbers at once: a few large copies in place of many small ones.
+//! Copies many numbers at once: a few large copies replace many small ones.
 
 use crate::{DecodeError, Sink, Source};
 
-/// Numbers gather here on their way; small enough to stay in the first-level cache.
+/// The buffer that collects numbers. It is small enough to stay in the first-level cache.
 const CHUNK: usize = 4096;
 
-/// Up to so many bytes, number by number is faster: it compiles to plain moves.
+/// Up to this many bytes, copying number by number is faster, because it compiles to plain moves.
 const FEW: usize = 64;
 
 #[inline]
@@ -74,7 +74,7 @@ fn decode_many<const N: usize, T: Copy, S: Source + ?Sized>(
     Ok(())
 }
 
-/// Refuses a count for which there are not the bytes, before room is made for it.
+/// Refuses a count for which there are not enough bytes, before room is made for it.
 #[inline]
 pub(crate) fn check<S: Source + ?Sized>(count: usize, size: usize, from: &S) -> Result<(), DecodeError> {
     if count > from.remaining() / size { Err(DecodeError::Truncated) } else { Ok(()) }

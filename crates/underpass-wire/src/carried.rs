@@ -1,10 +1,10 @@
-//! How generated code names the types that it carries.
+//! The way in which generated code names the types that it carries.
 
 use crate::Schema;
 
-/// A type, by a detour: where one can't travel, the compiler finds that the detour ends nowhere and
-/// says that, the same at each place and so once, instead of something else at each of the places
-/// where its bytes would have been needed.
+/// A type, through a detour. If the type cannot travel, the compiler reports that the detour has no
+/// implementation. It reports the same error at each place, and so only once. Without the detour it
+/// would report a different error at each place that needs the type's bytes.
 #[doc(hidden)]
 pub trait Carried: Schema {
     /// The type itself.

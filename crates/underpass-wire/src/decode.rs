@@ -1,14 +1,14 @@
-//! From bytes to a value.
+//! Decodes values from bytes.
 
 use crate::{DecodeError, Source, deeper_to, length};
 
 /// A value that can be received from another domain.
 ///
-/// Every source is hostile. An implementation by hand keeps to four rules: it believes no length
-/// before it has looked at [`Source::remaining`]; it never panics; it allocates no more than a
-/// small multiple of the bytes that have come; and it passes through [`deeper`](crate::deeper)
-/// where a value holds others of its own type. What the implementations of this crate allocate is
-/// bounded by the bytes that came times the size in memory of the element for which each stands.
+/// Every source is hostile. A hand-written implementation follows four rules. It believes no length
+/// before it has checked [`Source::remaining`]. It never panics. It allocates at most a small
+/// multiple of the bytes that have come. It passes through [`deeper`](crate::deeper) where a value
+/// contains values of its own type. The implementations of this crate allocate at most the bytes
+/// that came times the size in memory of the element that they stand for.
 ///
 /// # Examples
 /// ```
@@ -36,34 +36,33 @@ use crate::{DecodeError, Source, deeper_to, length};
     note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
 )]
 pub trait Decode: Sized {
-    /// At least so many bytes stand for any value; 0 says that nothing is known.
+    /// The least number of bytes of any value. 0 says that nothing is known.
     ///
-    /// Lengths are checked with it before anything is allocated, and a list of elements that may
-    /// take no bytes is limited to 4,096 of them, lest a short message keep this side busy for
-    /// long.
+    /// Lengths are checked with it before anything is allocated. A list of elements that may take
+    /// no bytes is limited to 4,096 elements, so that a short message cannot keep this side busy
+    /// for long.
     const LEAST: usize = 0;
 
     /// Takes a value's bytes.
     ///
     /// # Errors
-    /// A [`DecodeError`] that says what is wrong with the bytes; then the source is of no more use.
+    /// A [`DecodeError`] that says what is wrong with the bytes. The source is unusable then.
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError>;
 
     /// As [`decode`](Self::decode), into `place`.
     ///
-    /// Overridden for types that are large themselves, so that they are written where they are to
-    /// be, and not moved.
+    /// Overridden for large types, so that they are written at their place and not moved.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode); then what is in `place` is of no meaning.
+    /// As [`decode`](Self::decode). The contents of `place` mean nothing then.
     #[inline(always)]
     fn decode_into<S: Source + ?Sized>(place: &mut Option<Self>, from: &mut S) -> Result<(), DecodeError> {
         *place = Some(Self::decode(from)?);
         Ok(())
     }
 
-    /// Takes `count` values, one after the other; the caller has checked that the bytes for so many
-    /// can be there.
+    /// Takes `count` values, one after the other. The caller has checked that the bytes for that
+    /// many can be there.
     ///
     /// Overridden for types of which many can be copied at once.
     ///
@@ -94,7 +93,7 @@ pub trait Decode: Sized {
             Some(_) => None,
         });
         match error {
-            // None of them is missing, or there would be an error.
+            // All of them are initialized, because otherwise there was an error.
             None => {
                 *place = Some(items.map(|item| item.expect("decoded")));
                 Ok(())
@@ -104,10 +103,11 @@ pub trait Decode: Sized {
     }
 }
 
-/// The value that `bytes`, all of them, stand for.
+/// Decodes a value from all of `bytes`.
 ///
 /// # Errors
-/// [`DecodeError::LeftOver`] if the value ends before the bytes do; and as [`Decode::decode`].
+/// [`DecodeError::LeftOver`] if the value ends before the bytes do. Otherwise as
+/// [`Decode::decode`].
 ///
 /// # Examples
 /// ```

@@ -1,30 +1,30 @@
-//! How deep values may be nested: a stranger's bytes must not overflow our stack.
+//! Limits the nesting of values: foreign bytes must not overflow our stack.
 
 use crate::DecodeError;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-/// How many boxes, lists, maps and sets may stand one inside the other in a message.
+/// The most boxes, lists, maps and sets that may be nested in a message.
 ///
-/// The stack on which a message is decoded may be too small for so many: see [`watch_stacks`].
+/// The stack on which a message is decoded may be too small for that many: see [`watch_stacks`].
 pub const DEEPEST: u32 = 64;
 
-/// Bytes of the stack that are left to what is decoded inside; but no more than a quarter of a
-/// small stack.
+/// Bytes of the stack that stay free for the decoding inside, but at most a quarter of a small
+/// stack.
 const ROOM: usize = 32 * 1024;
-/// Bytes of the stack that are left for each byte of the value that is decoded next. The functions
-/// between two levels of derived types have up to 13 copies of it without optimization, 4 with
-/// some; builds without optimization have debug assertions.
+/// Bytes of the stack that stay free for each byte of the value that is decoded next. The functions
+/// between two levels of derived types have up to 13 copies of it without optimization, and 4 with
+/// some. Builds without optimization have debug assertions.
 const FRAMES: usize = if cfg!(debug_assertions) { 16 } else { 6 };
 
-/// Tells where the calling thread's stack begins and ends.
+/// Returns the bounds of the calling thread's stack.
 type Bounds = fn() -> Option<(usize, usize)>;
 
 static BOUNDS: OnceLock<Bounds> = OnceLock::new();
 
-/// Has [`deeper`] ask `bounds` where the calling thread's stack begins and where it ends, and
-/// refuse values for which it has no room. `bounds` says `None` where it doesn't know. Of several
-/// calls the first counts.
+/// Makes [`deeper`] ask `bounds` for the bounds of the calling thread's stack, and refuse values
+/// for which the stack has no room. `bounds` returns `None` where it does not know. Only the first
+/// call counts.
 ///
 /// # Examples
 /// ```standalone_crate
@@ -41,7 +41,7 @@ static BOUNDS: OnceLock<Bounds> = OnceLock::new();
 /// assert_eq!(from_bytes::<Box<u64>>(&bytes), Err(DecodeError::NoStack { size: 1 << 20 }));
 /// ```
 pub fn watch_stacks(bounds: Bounds) {
-    // Later ones are as good.
+    // A later call has no effect.
     let _ = BOUNDS.set(bounds);
 }
 
@@ -49,30 +49,31 @@ thread_local! {
     static WHERE: Cell<Where> = const { Cell::new(Where { depth: 0, low: 0, size: 0 }) };
 }
 
-/// Where the decoding of a message is.
+/// The state of decoding a message.
 #[derive(Clone, Copy)]
 struct Where {
-    /// So many levels have been entered.
+    /// The number of levels that have been entered.
     depth: u32,
-    /// Where the stack begins, and how large it is. Zeros if that isn't known.
+    /// The beginning and the size of the stack. Zeros if they are not known.
     low: usize,
     size: usize,
 }
 
-/// Decodes something that may hold others of its own type: everything behind a pointer passes
+/// Decodes a value that may contain values of its own type. Everything behind a pointer passes
 /// through here.
 ///
-/// `Box`, the collections and `Serde` do so; a type with a pointer of its own (`Rc`, an arena) has
-/// to. The depth is counted for each kernel thread, so `decode` must not wait for anything: it
-/// takes bytes that are there.
+/// `Box`, the collections and `Serde` do so. A type with a pointer of its own (`Rc`, an arena) has
+/// to. The depth is counted for each kernel thread, so `decode` must not wait: it takes bytes that
+/// are there.
 ///
-/// A thread whose stack is known ([`watch_stacks`]) keeps room on it for a value of type `T`: six
-/// times its size, 16 times with debug assertions, and at least 32 KiB or a quarter of the stack,
-/// whichever is less. What decodes a `T` by hand has to do with that until it comes here again.
+/// If the bounds of a thread's stack are known ([`watch_stacks`]), room for a value of type `T`
+/// stays free on it. That is six times its size (16 times with debug assertions), and at least 32
+/// KiB or a quarter of the stack, whichever is less. A hand-written decoder of `T` must not use
+/// more before it comes here again.
 ///
 /// # Errors
-/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others; [`DecodeError::NoStack`] if there is not so
-/// much room; else as `decode`.
+/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others. [`DecodeError::NoStack`] if there is not
+/// enough room. Otherwise the errors of `decode`.
 ///
 /// # Examples
 /// ```
@@ -102,13 +103,13 @@ pub(crate) fn deeper_to<Part, T>(decode: impl FnOnce() -> Result<T, DecodeError>
     decode()
 }
 
-/// One level, left when it is dropped: an implementation by hand may panic.
+/// One level. It is left when this is dropped, because a hand-written implementation may panic.
 struct Level {
     outer: u32,
 }
 
 impl Level {
-    /// Enters the next one, for which `room` is needed.
+    /// Enters the next level, which needs `room`.
     #[inline]
     fn enter(room: usize) -> Result<Self, DecodeError> {
         let mut now = WHERE.get();
@@ -120,8 +121,8 @@ impl Level {
             (now.low, now.size) = stack();
         }
         let left = (&raw const now).addr().wrapping_sub(now.low);
-        // On another stack than the outermost level was, this is a very large number: nothing is
-        // known of that stack.
+        // If this is another stack than that of the outermost level, this is a very large number.
+        // Nothing is known of that stack.
         if left < room.max(ROOM.min(now.size / 4)) {
             return Err(DecodeError::NoStack { size: now.size });
         }

@@ -1,13 +1,13 @@
-//! What an interface looks like to the other side.
+//! The descriptor of an interface, which the other side compares with its own.
 
 use crate::{DescriptorBuilder, TypeDefinition, TypeName, astack};
 use std::fmt::Write as _;
 
-/// The first line of every descriptor's text; it changes with the format of bytes.
+/// The first line of every descriptor's text. It changes with the format of bytes.
 const FORMAT: &str = "underpass wire 1";
 
-/// An interface: its procedures, the types they speak of, and a hash over what both sides must
-/// agree on.
+/// An interface: its procedures, their types, and a hash over everything on which both sides must
+/// agree.
 ///
 /// # Examples
 /// ```
@@ -38,11 +38,11 @@ pub struct Descriptor {
     pub doc: &'static str,
     /// The procedures, by index.
     pub procedures: Vec<Procedure>,
-    /// Structs and enums that the procedures speak of, by name.
+    /// The structs and enums that the procedures use, by name.
     pub types: Vec<TypeDefinition>,
-    /// Whether no call depends on what a server has given a client before, as its author says.
+    /// Whether its author declares that no call depends on what a server has given a client before.
     pub stateless: bool,
-    /// FNV-1a, 64 bits, of [`text`](Self::text): two sides with the same hash understand each
+    /// FNV-1a, 64 bits, of [`text`](Self::text). Two sides with the same hash understand each
     /// other.
     pub hash: u64,
 }
@@ -51,7 +51,7 @@ pub struct Descriptor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Procedure {
-    /// Its number in calls: its position in the trait.
+    /// Its index in calls: its position in the trait.
     pub index: u16,
     /// The method's name.
     pub name: &'static str,
@@ -59,20 +59,20 @@ pub struct Procedure {
     pub doc: &'static str,
     /// The arguments, in order, without `self`.
     pub arguments: Vec<Argument>,
-    /// What it returns: always a `Result`.
+    /// Its return type, which is always a `Result`.
     pub result: TypeName,
-    /// How many bytes all arguments take together, if that is always the same.
+    /// The bytes of all arguments together, if that number is fixed.
     pub fixed_arguments: Option<usize>,
-    /// How many bytes the result takes, if that is always the same.
+    /// The bytes of the result, if that number is fixed.
     pub fixed_result: Option<usize>,
-    /// Bytes of its A-stack: what arguments and result take at the most, if that is always the same
-    /// (see [`astack::wanted`]), or what its author says. More goes out of band.
+    /// The bytes of its A-stack: the most that arguments and result take, if that is fixed (see
+    /// [`astack::wanted`]), or the size that its author gives. Larger messages go out of band.
     pub astack: usize,
-    /// How many of its calls are expected at once.
+    /// How many concurrent calls are expected.
     pub calls: u32,
-    /// What its author has said of the two.
+    /// The values of these two that its author gives.
     pub(crate) stated: (Option<usize>, Option<u32>),
-    /// Bytes of a result that went well, if that is always the same.
+    /// The bytes of a successful result, if that number is fixed.
     pub(crate) fixed_value: Option<usize>,
 }
 
@@ -104,21 +104,20 @@ impl Descriptor {
         descriptor
     }
 
-    /// Bytes of the A-stacks: an interface's procedures share them, so it is the most that one of
-    /// them wants.
+    /// The bytes of the A-stacks. An interface's procedures share them, so this is the largest that
+    /// any of them needs.
     pub fn astack(&self) -> usize {
         self.procedures.iter().map(|procedure| procedure.astack).max().unwrap_or(0)
     }
 
-    /// How many calls are expected at once: the most that one of the procedures expects.
+    /// How many concurrent calls are expected: the largest number of any procedure.
     pub fn calls(&self) -> u32 {
         self.procedures.iter().map(|procedure| procedure.calls).max().unwrap_or(astack::CALLS)
     }
 
-    /// Whether a client may pass files: open ones, or memory for arguments and results that an
-    /// A-stack has no room for. It can't if all arguments of all procedures are numbers of known
-    /// size, or made of such, and all results that went well are of known size. An error that has
-    /// no room goes without.
+    /// Whether a client may pass files: open ones, or memory for arguments and results that do not
+    /// fit an A-stack. It may not if all arguments and all successful results have a fixed size and
+    /// consist of numbers. An error that does not fit gets no file.
     pub fn client_may_pass_files(&self) -> bool {
         let astack = self.astack();
         self.procedures.iter().any(|procedure| {
@@ -128,11 +127,11 @@ impl Descriptor {
         })
     }
 
-    /// Everything on which both sides must agree, a line for each thing; documentation is not part
-    /// of it.
+    /// Everything on which both sides must agree, one line for each thing. The documentation is not
+    /// part of it.
     ///
-    /// Names are, those of arguments and fields too: a name that has changed is a meaning that may
-    /// have.
+    /// Names are part of it, also those of arguments and fields: if a name has changed, its meaning
+    /// may have changed.
     pub fn text(&self) -> String {
         let stateless = if self.stateless { ", stateless" } else { "" };
         let mut text = format!("{FORMAT}\ninterface {}{stateless}\n", self.name);
@@ -158,11 +157,11 @@ impl Descriptor {
         text
     }
 
-    /// What differs between this interface (`here`) and that of another side (`there`), whose
-    /// [`text`](Self::text) it is: a line for each procedure and type, for error messages; empty if
-    /// nothing does.
+    /// The differences between this interface (`here`) and the one of another side (`there`), given
+    /// by its [`text`](Self::text). There is one line for each procedure and type, for error
+    /// messages. Empty if there is no difference.
     ///
-    /// The text may be a stranger's: what is shown of it is bounded and printable.
+    /// The text may come from an untrusted peer, so what is shown of it is bounded and printable.
     ///
     /// # Examples
     /// ```

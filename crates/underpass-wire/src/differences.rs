@@ -1,17 +1,17 @@
-//! Two descriptors' texts, compared line by line, for people.
+//! Compares the texts of two descriptors line by line, for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Differences told; a stranger's text may have any number.
+/// The most differences that are reported. A foreign text may have any number.
 const MOST: usize = 12;
 
-/// Characters shown of anything in the text.
+/// The most characters of anything in the text that are shown.
 const WIDEST: usize = 200;
 
 pub(crate) fn differences(here: &str, there: &str) -> String {
     let (ours, theirs) = (by_subject(here), by_subject(there));
     let subjects: BTreeSet<&Subject<'_>> = ours.keys().chain(theirs.keys()).collect();
-    // What A-stacks differ in follows from other differences, if there are any.
+    // Differences of A-stacks follow from other differences, if there are any.
     let (stacks, others): (Vec<_>, Vec<_>) =
         subjects.into_iter().partition(|subject| **subject == Subject::Stacks);
     let tell = |subjects: Vec<&Subject<'_>>| -> Vec<String> {
@@ -40,7 +40,7 @@ pub(crate) fn differences(here: &str, there: &str) -> String {
     told.join("\n")
 }
 
-/// What a line is about; they are told in this order.
+/// The subject of a line. Differences are reported in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Subject<'a> {
     Format,
@@ -64,7 +64,7 @@ impl Subject<'_> {
     }
 }
 
-/// The lines of a text by what they are about, each with what it says about that.
+/// The lines of a text by subject, each with its content.
 fn by_subject(text: &str) -> BTreeMap<Subject<'_>, &str> {
     text.lines().map(subject).collect()
 }
@@ -98,7 +98,7 @@ fn type_name(rest: &str) -> &str {
     rest
 }
 
-/// As much of a stranger's text as belongs in an error message.
+/// The part of a foreign text that belongs in an error message.
 fn shown(text: &str) -> String {
     let mut shown: String =
         text.chars().take(WIDEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();

@@ -1,11 +1,11 @@
-//! From a value to bytes.
+//! Encodes values to bytes.
 
 use crate::Sink;
 
 /// A value that can be sent to another domain.
 ///
-/// Have it derived (`#[derive(underpass::Wire)]`); write it by hand only for a type whose fields
-/// are not what should travel.
+/// Derive it (`#[derive(underpass::Wire)]`). Write it by hand only for a type that should not
+/// travel by its fields.
 ///
 /// # Examples
 /// ```
@@ -31,15 +31,15 @@ use crate::Sink;
     note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
 )]
 pub trait Encode {
-    /// How many bytes every value takes, if that is the same for all of them.
+    /// The bytes that every value takes, if that number is the same for all.
     const FIXED: Option<usize>;
 
-    /// How many bytes each of the two takes that a `Result` is one of, if that is fixed. No other
-    /// type has two.
+    /// The bytes of `T` and of `E` in a `Result<T, E>`, if they are fixed. No other type has two
+    /// numbers.
     #[doc(hidden)]
     const EITHER: [Option<usize>; 2] = [Self::FIXED, Some(0)];
 
-    /// How many bytes this value takes: exactly what [`encode`](Self::encode) will put.
+    /// The bytes that this value takes: exactly those that [`encode`](Self::encode) will put.
     fn size(&self) -> usize;
 
     /// Puts the value's bytes.
@@ -47,8 +47,8 @@ pub trait Encode {
 
     /// Puts the bytes of all `items`, one after the other.
     ///
-    /// Overridden for types of which many can be copied at once; their arrays, slices and `Vec`s
-    /// come through here.
+    /// Overridden for types of which many can be copied at once. Their arrays, slices and `Vec`s
+    /// use this.
     #[inline]
     fn encode_all<S: Sink + ?Sized>(items: &[Self], to: &mut S)
     where

@@ -1,47 +1,47 @@
-//! What can be wrong with bytes that a stranger sent.
+//! The errors of untrusted bytes.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why bytes are not a value of the type that was asked for.
+/// Why bytes are not a value of the requested type.
 ///
-/// Whatever the bytes are, decoding ends with a value or with one of these. But for
-/// [`NoStack`](Self::NoStack), of which a larger stack is the remedy, there is none at this end:
-/// the other side is damaged, hostile, or speaks of another interface.
+/// Whatever the bytes are, decoding ends with a value or with one of these errors. The remedy for
+/// [`NoStack`](Self::NoStack) is a larger stack. The others have no remedy on this side: the other
+/// side is damaged, hostile, or has another interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The bytes end before the value does.
     Truncated,
-    /// A length that this side can't hold, or that no bytes stand for.
+    /// A length that is too large for this side, or for the bytes that came.
     TooLong,
-    /// Four bytes that are no `char`.
+    /// Four bytes that are not a `char`.
     BadChar(u32),
     /// A string that is not UTF-8.
     BadUtf8,
-    /// A number that stands for no variant of the type.
+    /// A number of no variant of the type.
     BadTag {
         /// The type, as its author wrote it.
         of: &'static str,
         /// The number.
         tag: u32,
     },
-    /// Bytes that no value of the type is made of: a zero for a `NonZero`, a key twice in a map.
+    /// Bytes that no value of the type has: a zero for a `NonZero`, or a repeated key in a map.
     BadValue {
         /// The type, as its author wrote it.
         of: &'static str,
     },
-    /// Bytes follow that belong to no value; so many.
+    /// That many bytes follow that belong to no value.
     LeftOver(usize),
-    /// A file that belongs to the value did not come along.
+    /// A file that belongs to the value did not come.
     NoFile,
-    /// A file has come, and this domain has no room for one more: close some, or raise `ulimit -n`.
+    /// A file has come, and this domain has no room for another: close some, or raise `ulimit -n`.
     NoRoomForFile,
-    /// Files came along that belong to no value; so many.
+    /// That many files came that belong to no value.
     FilesLeftOver(usize),
     /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
     TooDeep,
-    /// Values nested more deeply than the stack has room for on which they are decoded.
+    /// Values are nested more deeply than the stack has room for.
     NoStack {
         /// Bytes of that stack.
         size: usize,

@@ -1,10 +1,10 @@
-//! Open files: no bytes stand for them, they go beside.
+//! Open files. No bytes stand for them: they travel beside the bytes.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A type that is an open file and nothing else.
+/// A type that is only an open file.
 macro_rules! file {
     ($($type:ident),*) => {$(
         impl Encode for $type {

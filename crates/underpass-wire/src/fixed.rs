@@ -1,4 +1,4 @@
-//! Arithmetic with sizes that may be fixed, for [`Encode::FIXED`](crate::Encode::FIXED).
+//! Arithmetic with optional fixed sizes, for [`Encode::FIXED`](crate::Encode::FIXED).
 
 /// The size of parts that follow each other: fixed if all of theirs are.
 ///

@@ -1,9 +1,9 @@
-//! Values that `serde` knows and Underpass doesn't.
+//! Values that `serde` supports and Underpass does not.
 //!
-//! Their bytes describe themselves: each value begins with a [`Kind`], and fields and variants go
-//! by name. It takes more room than a derived [`Encode`], and is what lets *every* type of serde
-//! through: untagged enums, flattened structs, skipped fields, `serde_json::Value`. As each value
-//! takes at least a byte, no message can announce more than it brings.
+//! Their bytes describe themselves. Each value begins with a [`Kind`], and fields and variants go
+//! by name. This takes more room than a derived [`Encode`], but lets *every* type of serde through:
+//! untagged enums, flattened structs, skipped fields, `serde_json::Value`. Each value takes at
+//! least a byte, so no message can announce more than it brings.
 
 mod fault;
 mod kind;
@@ -19,9 +19,9 @@ use writer::Writer;
 
 /// A value of a type that has serde's traits, and travels by them.
 ///
-/// `#[underpass(serde)]` on an argument or a method puts it in and takes it out; it may also stand
-/// in types by itself, as in `Vec<Serde<Url>>`. The type's name is part of the schema, its
-/// structure is not: where the two sides' types differ, serde's rules say what happens.
+/// `#[underpass(serde)]` on an argument or a method wraps and unwraps it. It may also stand in
+/// types by itself, as in `Vec<Serde<Url>>`. The type's name is part of the schema, but its
+/// structure is not. Where the two sides' types differ, serde's rules apply.
 ///
 /// If `T`'s `Serialize` returns an error, the other side gets [`DecodeError::Serde`] instead of a
 /// value.
@@ -40,7 +40,7 @@ use writer::Writer;
 pub struct Serde<T>(pub T);
 
 impl<T: Serialize> Serde<T> {
-    /// How many bytes the value takes; none if serde refuses it.
+    /// The bytes that the value takes. None if serde refuses it.
     fn written(&self) -> Option<usize> {
         let mut count = Count(0);
         self.0.serialize(Writer::new(&mut count)).ok()?;
@@ -56,13 +56,12 @@ impl<T: Serialize> Encode for Serde<T> {
     }
 
     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
-        // Told before the first of its bytes, so that a refusal halfway can't leave half a value to
-        // be misread.
+        // The refusal is sent before the first byte of the value, so that a failure halfway cannot
+        // leave half a value to be misread.
         let whole = self.written().is_some();
         tag::encode_bit(whole, to);
         if whole {
-            // It went well a moment ago; a `Serialize` that changes its mind leaves bytes that
-            // don't decode.
+            // It succeeded a moment ago. If a `Serialize` now fails, its bytes do not decode.
             let _ = self.0.serialize(Writer::new(to));
         }
     }
@@ -106,8 +105,8 @@ impl Sink for Count {
     }
 }
 
-/// A type's name without the paths in it: those may differ between two compilers, or two versions
-/// of a crate.
+/// A type's name without paths, because paths may differ between two compilers, or two versions of
+/// a crate.
 fn unqualified(name: &str) -> String {
     let mut kept = String::new();
     let mut word_begins = 0;

@@ -3,8 +3,8 @@
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 use std::io::{Error, ErrorKind};
 
-/// Kinds with the numbers by which they travel. A number keeps its meaning for ever; a kind that
-/// has none travels as [`ErrorKind::Other`].
+/// The numbers by which kinds travel. A number keeps its meaning for ever. A kind without a number
+/// travels as [`ErrorKind::Other`].
 macro_rules! kinds {
     ($($number:literal $kind:ident)*) => {
         fn number(kind: ErrorKind) -> u8 {
@@ -64,8 +64,8 @@ impl Schema for ErrorKind {
     }
 }
 
-/// The system's number if the error has one; else its kind, and its text unless that is the kind's
-/// own.
+/// The system's error number, if the error has one. Otherwise its kind, and its text if that is not
+/// the kind's own.
 fn parts(error: &Error) -> Result<i32, (ErrorKind, String)> {
     if let Some(code) = error.raw_os_error() {
         return Ok(code);
@@ -74,7 +74,7 @@ fn parts(error: &Error) -> Result<i32, (ErrorKind, String)> {
     Err((kind, if text == kind.to_string() { String::new() } else { text }))
 }
 
-/// What it was made of, and its source, stay behind: its text arrives.
+/// The inner error and its source do not travel, but its text does.
 impl Encode for Error {
     const FIXED: Option<usize> = None;
 
@@ -88,7 +88,7 @@ impl Encode for Error {
 }
 
 impl Decode for Error {
-    /// Which it is, a kind, and the length of a text.
+    /// The form of the error, its kind, and the length of a text.
     const LEAST: usize = 3;
 
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
@@ -122,7 +122,7 @@ mod tests {
             let error = DecodeError::BadTag { of: "io::ErrorKind", tag: number.into() };
             assert_eq!(from_bytes::<ErrorKind>(&[number]), Err(error));
         }
-        // Too many open files: a kind that has no name yet.
+        // Too many open files. This kind has no stable name yet.
         assert_eq!(to_bytes(&Error::from_raw_os_error(24).kind()), [0]);
     }
 }

@@ -1,14 +1,14 @@
-//! How many elements follow.
+//! The number of elements that follow.
 
 use crate::{Decode, DecodeError, Encode, Sink, Source};
 
-/// Says that eight bytes with the length follow.
+/// The byte that announces a length of eight bytes.
 const LONG: u8 = 255;
 
-/// Of elements that may take no bytes, at most so many: no bytes bound the time they cost.
+/// The most elements that take no bytes, because no bytes limit the time that they cost.
 const WEIGHTLESS: usize = 4096;
 
-/// Bytes to reserve at once although the elements have not come yet.
+/// Bytes that may be reserved before the elements have come.
 const AHEAD: usize = 4096;
 
 #[inline]
@@ -26,10 +26,10 @@ pub(crate) fn encode<S: Sink + ?Sized>(len: usize, to: &mut S) {
     }
 }
 
-/// Takes a length, as `Vec<T>` begins with one, if the bytes for so many `T`s can be there.
+/// Takes the length at the beginning of a `Vec<T>`, if the bytes for that many `T`s can be there.
 ///
 /// # Errors
-/// [`DecodeError::TooLong`] and [`DecodeError::Truncated`] if they can't.
+/// [`DecodeError::TooLong`] and [`DecodeError::Truncated`] if they cannot be there.
 #[inline]
 pub fn decode<T: Decode, S: Source + ?Sized>(from: &mut S) -> Result<usize, DecodeError> {
     let len = match u8::decode(from)? {
@@ -43,10 +43,11 @@ pub fn decode<T: Decode, S: Source + ?Sized>(from: &mut S) -> Result<usize, Deco
     }
 }
 
-/// How many `T`s to reserve room for, when `len` are announced and `remaining` bytes have come.
+/// The number of `T`s to reserve room for, when `len` are announced and `remaining` bytes have
+/// come.
 ///
-/// In memory a `T` may be far larger than in bytes, so this reserves no more than came; a list that
-/// is really so long grows as its elements prove to be there.
+/// A `T` may be far larger in memory than in bytes, so this reserves no more bytes than have come.
+/// A list that is really that long grows as its elements arrive.
 #[inline]
 pub(crate) fn capacity<T>(len: usize, remaining: usize) -> usize {
     len.min(remaining.max(AHEAD) / size_of::<T>().max(1))

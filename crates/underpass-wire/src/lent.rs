@@ -1,13 +1,13 @@
-//! What becomes of a lent value.
+//! The owned form of a borrowed argument.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::Schema;
 
-/// A type of which an argument can be a reference: generated code finds by this what arrives.
+/// A type that an argument can be a reference to. Generated code finds by this what arrives.
 pub trait Lent {
-    /// What the server gets, and lends to the implementation.
+    /// The type that the server receives, and lends to the implementation.
     type Owned: Schema;
 }
 

@@ -1,16 +1,16 @@
 //! How values travel between domains: their bytes, and the schema that both sides must agree on.
 //!
-//! *Decides:* the bytes of every type ([`Encode`], [`Decode`]), what a stranger's bytes may do to
-//! this side ([`DecodeError`], and nothing worse), and when two sides speak of the same interface
+//! *Decides:* the bytes of every type ([`Encode`], [`Decode`]), the errors of untrusted bytes,
+//! which can do no other harm ([`DecodeError`]), and when two sides have the same interface
 //! ([`Schema`], [`Descriptor`]).
 //!
-//! *Must not know:* where the bytes lie ([`Sink`] and [`Source`] are all it sees), calls, bindings,
+//! *Must not know:* where the bytes lie (it sees only [`Sink`] and [`Source`]), calls, bindings,
 //! Linux.
 //!
 //! *Read first:* `encode.rs`, then `decode.rs`.
 //!
 //! # The format
-//! Little-endian and packed. A value of a fixed size ([`Encode::FIXED`]) is nothing but its fields'
+//! Little-endian and packed. A value of a fixed size ([`Encode::FIXED`]) consists of its fields'
 //! bytes, one after the other.
 //!
 //! | type | bytes |

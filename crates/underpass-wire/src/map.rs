@@ -1,5 +1,4 @@
-//! Maps and sets, of either kind: a `HashMap` is read as a `BTreeMap` if the other side likes that
-//! better.
+//! Maps and sets of both kinds. The other side may read a `HashMap` as a `BTreeMap`.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper_to, length};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -53,7 +52,7 @@ impl<T: Encode> Encode for BTreeSet<T> {
     encode_elements!(element, item);
 }
 
-/// Takes elements into a collection that has each once.
+/// Takes elements into a collection without duplicates.
 fn decode_into<T: Decode, C, S: Source + ?Sized>(
     of: &'static str,
     from: &mut S,

@@ -112,7 +112,7 @@ impl Decode for u8 {
     }
 }
 
-/// Sizes of things in memory travel as 64 bits, whatever the two sides' own width.
+/// Sizes in memory travel as 64 bits, whatever the width on either side.
 macro_rules! size {
     ($($type:ident as $wide:ident),*) => {$(
         impl Encode for $type {

@@ -1,5 +1,4 @@
-//! Ranges: where they begin and where they end. One that ends before it begins is empty, and no
-//! error.
+//! Ranges: their two bounds. A range that ends before it begins is empty, and is not an error.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, fixed};
 use std::ops::{Range, RangeInclusive};
@@ -43,6 +42,7 @@ macro_rules! range {
 
 range! {
     Range: |range| range.start, range.end, |start, end| start..end;
-    // Whether it was iterated over to its end is not asked: then its bounds are unspecified anyway.
+    // Whether the range was iterated to its end does not travel. Its bounds are unspecified then
+    // anyway.
     RangeInclusive: |range| range.start(), range.end(), |start, end| start..=end;
 }

@@ -1,7 +1,7 @@
-//! Where a server stub has an argument.
+//! The place of an argument in a server stub.
 
-/// An argument, where it lies from when it is decoded until its procedure has it: values that are
-/// large themselves are not moved in between.
+/// Keeps an argument at one place from its decoding until its procedure takes it. So large values
+/// are not moved in between.
 ///
 /// # Examples
 /// ```
@@ -16,20 +16,20 @@
 pub struct Received<T>(Option<T>);
 
 impl<T> Received<T> {
-    /// One that has not come yet.
+    /// An argument that has not come yet.
     #[inline(always)]
     #[allow(clippy::new_without_default, reason = "nothing but a server stub has one")]
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// Where it is to be.
+    /// The place to decode it to.
     #[inline(always)]
     pub const fn place(&mut self) -> &mut Option<T> {
         &mut self.0
     }
 
-    /// For a procedure that borrows it.
+    /// Lends the argument to its procedure.
     ///
     /// # Panics
     /// If it has not come.
@@ -38,7 +38,7 @@ impl<T> Received<T> {
         self.0.as_ref().expect("an argument that has come")
     }
 
-    /// For a procedure that has it.
+    /// Gives the argument to its procedure.
     ///
     /// # Panics
     /// If it has not come.

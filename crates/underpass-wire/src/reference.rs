@@ -1,4 +1,4 @@
-//! References and what owns behind a pointer: what they point to travels.
+//! References and owning pointers. The value behind them travels.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper};
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ impl<T: Encode + ?Sized> Encode for &T {
     points_to!(T::FIXED);
 }
 
-/// What owns a value behind a pointer.
+/// Types that own a value behind a pointer.
 macro_rules! owns {
     ($($pointer:ident),*) => {$(
         impl<T: Encode + ?Sized> Encode for $pointer<T> {
@@ -80,7 +80,7 @@ macro_rules! owns {
     )*};
 }
 
-// Of an `Arc` that several hold, each travels as a value of its own.
+// If several hold an `Arc`, each of them travels as a value of its own.
 owns!(Box, Arc);
 
 impl<T: Encode + ToOwned + ?Sized> Encode for Cow<'_, T> {

@@ -1,15 +1,15 @@
-//! What methods of interfaces return.
+//! The return types of an interface's methods.
 
-/// A `Result`, by whatever alias: generated code finds its two types by this.
+/// A `Result`, by any alias. Generated code finds its two types by this.
 #[diagnostic::on_unimplemented(
     message = "a method of an interface returns a `Result`, not `{Self}`",
     label = "every call can fail, and this can't say so",
     note = "write `Result<T, E>`, where `E: From<underpass::CallError>`"
 )]
 pub trait Returned {
-    /// What it is if all went well.
+    /// The type of a success.
     type Value;
-    /// What it is if not.
+    /// The type of an error.
     type Error;
 }
 

@@ -1,12 +1,12 @@
-//! What a type looks like to the other side.
+//! The schema of a type, which the other side compares with its own.
 
 use crate::{Decode, Encode, TypeName, Types};
 
-/// A type whose values travel both ways, and that can say what its bytes mean, so that two domains
-/// find out whether they mean the same.
+/// A type whose values travel both ways. Its schema describes its bytes, so that two domains can
+/// find out whether they agree.
 ///
-/// Have it derived (`#[derive(underpass::Wire)]`). What is equal in schema is equal in bytes:
-/// `HashMap` and `BTreeMap` have one, and so do `Vec` and `VecDeque`.
+/// Derive it (`#[derive(underpass::Wire)]`). Types with equal schemas have equal bytes: `HashMap`
+/// and `BTreeMap` have one schema, and so have `Vec` and `VecDeque`.
 ///
 /// # Examples
 /// ```
@@ -21,7 +21,7 @@ use crate::{Decode, Encode, TypeName, Types};
     note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
 )]
 pub trait Schema: Encode + Decode {
-    /// The type's name; if it needs a definition, that goes into `types`, with those of the types
-    /// it is made of.
+    /// The type's name. If the type needs a definition, this adds it to `types`, together with
+    /// those of its parts.
     fn schema(types: &mut Types) -> TypeName;
 }

@@ -1,11 +1,11 @@
-//! Where encoded bytes go, and files beside them.
+//! The destination of encoded bytes, and of the files beside them.
 
 use std::os::fd::BorrowedFd;
 
 /// Takes the bytes of values, one after the other.
 ///
-/// Putting can't fail: whoever makes a sink asks [`Encode::size`](crate::Encode::size) before, and
-/// makes it large enough.
+/// Putting cannot fail. The maker of a sink asks [`Encode::size`](crate::Encode::size) first, and
+/// makes the sink large enough.
 ///
 /// # Examples
 /// ```
@@ -28,8 +28,8 @@ pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
 
-    /// Has `file` go beside the bytes, after those that were put before. Most sinks take none: the
-    /// value then decodes to [`DecodeError::NoFile`](crate::DecodeError::NoFile).
+    /// Sends `file` beside the bytes, after the files that were put before. Most sinks take no
+    /// files: the value then decodes to [`DecodeError::NoFile`](crate::DecodeError::NoFile).
     #[inline]
     fn put_file(&mut self, file: BorrowedFd<'_>) {
         let _ = file;
@@ -80,14 +80,14 @@ impl<'a> SliceSink<'a> {
         Self { rest: bytes, overflowed: false }
     }
 
-    /// How many bytes there is still room for.
+    /// The number of bytes that there is still room for.
     #[inline]
     pub fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// Whether more was put than there was room for, which is an `Encode` whose `size` said too
-    /// little; or a file, for which there never is. What was too much is not written.
+    /// Whether more was put than there was room for: a file, or bytes of an `Encode` whose `size`
+    /// was too small. The surplus is not written.
     #[inline]
     pub fn overflowed(&self) -> bool {
         self.overflowed

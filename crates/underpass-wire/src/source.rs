@@ -1,25 +1,25 @@
-//! Where bytes to decode come from, and files beside them.
+//! The source of bytes to decode, and of the files beside them.
 
 use crate::DecodeError;
 use std::os::fd::OwnedFd;
 
-/// Gives out bytes that a stranger wrote, each of them once.
+/// Supplies bytes that an untrusted peer wrote, each of them once.
 ///
-/// What was taken is private to the taker: the stranger can't change it any more.
+/// Bytes that were taken are private: the peer cannot change them any more.
 pub trait Source {
-    /// How many bytes are still there.
+    /// The number of bytes that are left.
     fn remaining(&self) -> usize;
 
     /// Fills `out` with the next bytes.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] if fewer are left; then the source is of no more use.
+    /// [`DecodeError::Truncated`] if fewer are left. The source is unusable then.
     fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError>;
 
-    /// The next `len` bytes; nothing is allocated unless they are there.
+    /// Takes the next `len` bytes. Nothing is allocated unless they are there.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] if fewer are left; then the source is of no more use.
+    /// [`DecodeError::Truncated`] if fewer are left. The source is unusable then.
     #[inline]
     fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
         if len > self.remaining() {
@@ -30,10 +30,10 @@ pub trait Source {
         Ok(out)
     }
 
-    /// The next file that came beside the bytes. Who wrote it may hold it too.
+    /// Takes the next file that came beside the bytes. Its sender may hold it too.
     ///
     /// # Errors
-    /// [`DecodeError::NoFile`] if there is none, as with most sources.
+    /// [`DecodeError::NoFile`] if there is none. Most sources have none.
     #[inline]
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
         Err(DecodeError::NoFile)

@@ -1,8 +1,8 @@
-//! Which variant of an enum follows.
+//! The tag of an enum, which says which variant follows.
 
 use crate::{Decode, DecodeError, Encode, Sink, Source};
 
-/// How many bytes the tag of an enum of so many variants takes.
+/// The bytes that the tag of an enum of `variants` variants takes.
 pub const fn size(variants: usize) -> usize {
     match variants {
         0..=0x100 => 1,
@@ -17,7 +17,7 @@ pub fn encode<S: Sink + ?Sized>(tag: u32, variants: usize, to: &mut S) {
     to.put(&tag.to_le_bytes()[..size(variants)]);
 }
 
-/// Takes the tag of an enum of `variants`; it may be larger than any of them has.
+/// Takes the tag of an enum of `variants`. It may be larger than that of any variant.
 ///
 /// # Errors
 /// [`DecodeError::Truncated`].

@@ -39,7 +39,7 @@ impl Schema for Duration {
     }
 }
 
-/// Seconds since 1970, rounded down, and the nanoseconds beyond, as Linux has them.
+/// Seconds since 1970, rounded down, and the nanoseconds beyond them, as in Linux.
 impl Encode for SystemTime {
     const FIXED: Option<usize> = Some(12);
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// How a type is called in descriptors.
+/// The name of a type in descriptors.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeName(String);
 
@@ -31,7 +31,7 @@ impl TypeName {
         Self(format!("[{element}; {len}]"))
     }
 
-    /// Whether values of the type are numbers, or tuples and arrays of such, and nothing else.
+    /// Whether values of the type consist only of numbers, and tuples and arrays of numbers.
     pub(crate) fn is_of_numbers(&self) -> bool {
         const NUMBERS: [&str; 16] = [
             "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32",
@@ -68,7 +68,7 @@ impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
     }
 }
 
-/// What a type is made of.
+/// The structure of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// A struct of these fields.
@@ -97,7 +97,7 @@ pub struct Variant {
     pub fields: Fields,
 }
 
-/// A type and what it is made of.
+/// A type and its structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeDefinition {
     /// Its name.
@@ -138,7 +138,7 @@ impl fmt::Display for TypeDefinition {
     }
 }
 
-/// Gathers the definitions of types, each once, recursive ones too.
+/// Collects the definitions of types, each once, also recursive ones.
 ///
 /// # Examples
 /// ```
@@ -161,7 +161,7 @@ impl fmt::Display for TypeDefinition {
 pub struct Types {
     /// By path.
     names: HashMap<&'static str, TypeName>,
-    /// By name; without definition, one whose fields are being looked at.
+    /// By name. A type whose fields are being examined has no definition yet.
     definitions: BTreeMap<TypeName, Option<Definition>>,
 }
 
@@ -171,10 +171,10 @@ impl Types {
         Self::default()
     }
 
-    /// Names the type of that `path` (from [`std::any::type_name`]) and, the first time, has it
-    /// defined.
+    /// Names the type of that `path` (from [`std::any::type_name`]). The first time, it also has
+    /// the type defined.
     ///
-    /// Another type that has the `name` already keeps it; this one gets a number behind it.
+    /// If another type has the `name` already, this one gets a number after it.
     pub fn define(
         &mut self,
         path: &'static str,

@@ -72,7 +72,7 @@ fn a_length_without_elements_allocates_nothing() {
 fn a_million_small_elements_reserve_no_room_for_large_ones() {
     let mut bytes = announced(1 << 20);
     bytes.resize(bytes.len() + (1 << 20), 9);
-    // Would be 64 GiB at once; the first element is none.
+    // This would be 64 GiB at once, but the first element is missing.
     assert_eq!(refused::<Vec<Option<[u64; 8192]>>>(&bytes), DecodeError::BadTag { of: "Option", tag: 9 });
 }
 
@@ -85,7 +85,7 @@ fn elements_without_bytes_end() {
 }
 
 #[test]
-fn what_is_no_value_is_told() {
+fn an_invalid_value_is_an_error() {
     assert_eq!(refused::<bool>(&[2]), DecodeError::BadTag { of: "bool", tag: 2 });
     assert_eq!(refused::<Option<u8>>(&[2]), DecodeError::BadTag { of: "Option", tag: 2 });
     assert_eq!(refused::<Result<u8, u8>>(&[3]), DecodeError::BadTag { of: "Result", tag: 3 });
@@ -111,7 +111,7 @@ fn what_is_no_value_is_told() {
     assert!(refused::<bool>(&[2]).to_string().contains("bool"));
 }
 
-/// The smallest type that holds others of itself.
+/// The smallest type that contains values of its own type.
 #[derive(Debug, PartialEq)]
 struct Tree(Vec<Tree>);
 
@@ -160,7 +160,7 @@ fn a_chain_of_arcs_has_a_bottom() {
 
 #[test]
 fn a_recursive_value_has_a_bottom() {
-    // As a handler does: on a stack that is small.
+    // As in a handler: on a small stack.
     let small = std::thread::Builder::new().stack_size(128 * 1024);
     let decoding = small.spawn(|| {
         let tower = |levels: u32| [&vec![1; levels as usize - 1][..], &[0]].concat();
@@ -168,13 +168,13 @@ fn a_recursive_value_has_a_bottom() {
         assert_eq!(to_bytes(&tallest), tower(DEEPEST));
         assert_eq!(refused::<Tree>(&tower(DEEPEST + 1)), DecodeError::TooDeep);
         assert_eq!(refused::<Tree>(&[1; 1 << 20]), DecodeError::TooDeep);
-        // A refusal leaves nothing behind.
+        // An error leaves nothing behind.
         assert!(from_bytes::<Tree>(&tower(DEEPEST)).is_ok());
     });
     decoding.unwrap().join().unwrap();
 }
 
-/// A source that has only the methods it must have, and is not known at compile time.
+/// A source with only the required methods, which is not known at compile time.
 struct Drip(Vec<u8>);
 
 impl Source for Drip {

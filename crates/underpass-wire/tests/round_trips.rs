@@ -1,4 +1,4 @@
-//! Every type comes back as it was, takes as many bytes as it says, and is refused with one byte
+//! Every type comes back unchanged, takes as many bytes as it says, and is refused with one byte
 //! less or more.
 
 use proptest::collection::{btree_map, btree_set, hash_map, hash_set, vec, vec_deque};
@@ -32,7 +32,7 @@ fn comes_back<T: Encode + Decode + Debug>(value: &T, same: impl Fn(&T, &T) -> bo
     let back: T = from_bytes(&bytes).expect("what was encoded decodes");
     assert!(same(value, &back), "{value:?} came back as {back:?}");
 
-    // Every shorter message, or some of them if there are many.
+    // Every shorter message, or a selection if there are many.
     for cut in (0..bytes.len()).step_by(1 + bytes.len() / 50) {
         assert!(from_bytes::<T>(&bytes[..cut]).is_err(), "{cut} bytes of {value:?}");
     }
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lent_arrives_as_if_owned(text in any::<String>(), numbers in vec(any::<u32>(), 0..50), pair in any::<(u8, bool)>()) {
+    fn a_borrowed_value_arrives_as_if_owned(text in any::<String>(), numbers in vec(any::<u32>(), 0..50), pair in any::<(u8, bool)>()) {
         let lent = to_bytes(&(text.as_str(), &numbers[..], &pair));
         prop_assert_eq!(&lent, &to_bytes(&(text.clone(), numbers.clone(), pair)));
         prop_assert_eq!(from_bytes(&lent), Ok((text, numbers, pair)));
@@ -163,7 +163,7 @@ fn addresses_have_the_bytes_that_the_format_says() {
     assert_eq!(to_bytes(&"::1".parse::<IpAddr>().unwrap()), [&[1][..], &[0; 15], &[1]].concat());
 }
 
-/// Errors are no values that can be compared: their kind, code and text are.
+/// Errors cannot be compared as values, but their kind, code and text can.
 #[test]
 fn errors_of_the_system_come_back() {
     let same = |a: &io::Error, b: &io::Error| {
@@ -184,7 +184,7 @@ fn errors_of_the_system_come_back() {
 }
 
 #[test]
-fn what_is_lent_of_a_path_arrives_as_its_owner() {
+fn a_borrowed_path_arrives_as_its_owned_type() {
     let path = std::path::Path::new("/etc/hosts");
     assert_eq!(from_bytes(&to_bytes(&(path, path.as_os_str()))), Ok((path.to_owned(), OsString::from(path))));
 }

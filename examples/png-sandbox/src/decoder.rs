@@ -54,8 +54,8 @@ impl Decoder for PngDecoder {
         let mut reader = decoder.read_info().map_err(told)?;
         let size = reader.output_buffer_size().ok_or_else(|| PngError::File("it has no end".to_owned()))?;
         let mut bytes = Vec::new();
-        // A file of some hundred bytes may ask for gigabytes. The sandbox has a limit, and who asks
-        // politely is told.
+        // A file of a few hundred bytes may ask for gigabytes. The sandbox has a limit. A file that
+        // declares a larger size honestly gets an error.
         bytes
             .try_reserve_exact(size)
             .map_err(|_| PngError::File(format!("it needs {size} bytes of memory")))?;
@@ -90,7 +90,7 @@ fn obey(file: &[u8]) {
             eaten.push(vec![1u8; 1 << 20]);
         }
     } else if order.starts_with(b"steal") {
-        // Whoever took it over would look for secrets, and for a way to send them.
+        // An attacker who took the decoder over would look for secrets, and for a way to send them.
         match fs::read("/etc/passwd") {
             Ok(secrets) => eprintln!("the decoder has {} bytes of secrets", secrets.len()),
             Err(e) => eprintln!("the decoder can't open files: {e}"),

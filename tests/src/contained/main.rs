@@ -1,21 +1,21 @@
-//! A domain in a container: with namespaces of its own, and nothing to see of the system but the
-//! directory of names, at another place.
+//! A domain in a container. It has namespaces of its own, and sees only the directory of names,
+//! mounted at another place.
 //!
 //! `underpass-test-contained WALLS serve NAME` exports a `Probe` as NAME, a `Desk` as NAME-desk and
-//! a `Worker` as NAME-worker; `underpass-test-contained WALLS call NAME` imports a `Probe` and a
-//! `Desk` of these names, calls them in each way that there is, and says what it sees of the
-//! system, and its process.
+//! a `Worker` as NAME-worker. `underpass-test-contained WALLS call NAME` imports a `Probe` and a
+//! `Desk` of these names and calls them in each possible way. It prints what it sees of the system,
+//! and its process.
 //!
 //! `underpass-test-contained WALLS left NAME,NAME,...` calls `left` of the `Worker` of the first
-//! name, for the others, with a minute's deadline, and says what comes of it;
-//! `underpass-test-contained WALLS breed NAME` imports a `Probe` of this name and calls it, exports
-//! one as NAME-bred, forks a child that lives until its standard input ends, says its own number
-//! and the child's, and waits; with `breed-full` it has as many files open when it forks as it may;
-//! `underpass-test-contained WALLS try NAME` does nothing there.
+//! name, for the others, with a deadline of one minute, and prints the result.
+//! `underpass-test-contained WALLS breed NAME` imports the `Probe` NAME and calls it, exports one
+//! as NAME-bred, and forks a child that lives until its standard input ends. It prints its own
+//! number and the child's, and waits. With `breed-full` it has as many files open as it may when it
+//! forks. `underpass-test-contained WALLS try NAME` does nothing there.
 //!
-//! WALLS are `bare`; or `proc`, the same with a `/proc` of its own. After a comma, the number of
-//! seconds by which the clocks there are ahead; with that alone there are no other walls. Where
-//! there can be no such namespaces it says so and ends with status 77.
+//! WALLS are `bare`, or `proc`, which adds a `/proc` of its own. After a comma follows the number
+//! of seconds by which the clocks there are ahead. With that number alone there are no other walls.
+//! Where such namespaces are not allowed, it says so and ends with status 77.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -34,7 +34,7 @@ use underpass_tests::{
     Clerk, Desk, DeskClient, Diligent, Probe, ProbeClient, Room, ServerProcess, Subject, Worker, WorkerClient,
 };
 
-/// The status that says that this system has no containers for this user.
+/// The exit status that says that this user can have no containers on this system.
 const NONE: i32 = 77;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 files.extend(std::iter::from_fn(|| fs::File::open("/dev/null").ok()));
             }
             let child = raw::idle_child()?;
-            // Its own.
+            // The files of the container's own.
             drop(files);
             println!("{} {child}", std::process::id());
             loop {
@@ -92,19 +92,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What is to be seen of the system.
+/// What the domain can see of the system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// All of it.
+    /// Everything.
     Open,
-    /// The names.
+    /// Only the directory of names.
     Bare,
-    /// The names, and the container's own processes.
+    /// The directory of names and the container's own processes.
     WithProcesses,
 }
 
-/// Goes on where no more is to be seen than `place` has, with `names` as `/names`, and with clocks
-/// that are so many seconds ahead.
+/// Goes on where only `place` can be seen, with `names` as `/names`, and with clocks that are
+/// `ahead` seconds ahead.
 fn contain(names: &Path, place: Place, ahead: &str) -> io::Result<()> {
     let (user, group) = (underpass_os::process::user(), fs::metadata("/proc/self")?.gid());
     let walls = raw::MOUNTS | raw::PROCESSES | raw::IPC | raw::HOST_NAME | raw::NETWORK;
@@ -117,14 +117,14 @@ fn contain(names: &Path, place: Place, ahead: &str) -> io::Result<()> {
         raw::leave(own)?;
     }
     if !ahead.is_empty() {
-        // Of the children, as long as there is none.
+        // The offsets apply to the children. They can be set while there is no child.
         fs::write("/proc/self/timens_offsets", format!("monotonic {ahead} 0"))?;
     }
     raw::go_on_in_a_child()?;
     if place == Place::Open {
         return Ok(());
     }
-    // A place in what is about to be covered can be reached by its descriptor.
+    // A place that is about to be covered by a mount can still be reached by its descriptor.
     let names = fs::File::open(names)?;
     let names = Path::new("/proc/self/fd").join(names.as_raw_fd().to_string());
     let root = Path::new("/tmp");
@@ -141,7 +141,7 @@ fn contain(names: &Path, place: Place, ahead: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls in each way that there is, twice each: from a kernel thread and from a user-level one.
+/// Makes each kind of call twice: from a kernel thread and from a user-level thread.
 fn call(name: &str) -> Result<(), Box<dyn Error>> {
     let seen = fs::read_dir("/")?.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
     let mut seen = seen.collect::<io::Result<Vec<_>>>()?;
@@ -154,7 +154,7 @@ fn call(name: &str) -> Result<(), Box<dyn Error>> {
     thread::spawn(move || calls(&there.0, &there.1).map_err(|e| e.to_string()))
         .join()
         .map_err(|_| "a panic")??;
-    // Both sides have gone to sleep, and are woken.
+    // Both sides have gone to sleep here, and are woken.
     probe.nap(50)?;
     println!("called");
     Ok(())

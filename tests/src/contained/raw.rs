@@ -1,10 +1,10 @@
-//! What makes a container: calls of the C library.
+//! The calls of the C library that make a container.
 
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
 use std::io;
 use std::path::Path;
 
-/// Namespaces, as `unshare` takes them.
+/// Flags of namespaces for `unshare`.
 pub const TIME: c_int = 0x80;
 pub const MOUNTS: c_int = 0x2_0000;
 pub const HOST_NAME: c_int = 0x400_0000;
@@ -13,7 +13,7 @@ pub const USERS: c_int = 0x1000_0000;
 pub const PROCESSES: c_int = 0x2000_0000;
 pub const NETWORK: c_int = 0x4000_0000;
 
-/// What a mount is, as `mount` takes it.
+/// Flags of mounts for `mount`.
 pub const OF_ITS_OWN: c_ulong = 0x4000 | (1 << 18);
 pub const THE_SAME: c_ulong = 0x1000 | 0x4000;
 
@@ -42,20 +42,20 @@ fn text(path: impl AsRef<Path>) -> CString {
     CString::new(path.as_ref().as_os_str().as_encoded_bytes()).expect("no path of the tests has a zero in it")
 }
 
-/// Namespaces of this process' own, or for its children.
+/// Enters new namespaces, for this process or for its children.
 pub fn leave(namespaces: c_int) -> io::Result<()> {
-    // SAFETY: a number; the table of files is not among what is left.
+    // SAFETY: the call takes a number. The table of files is not among the things that it unshares.
     told(unsafe { unshare(namespaces) })
 }
 
-/// Mounts `from`, or something of `kind`, at `to`.
+/// Mounts `from`, or a file system of `kind`, at `to`.
 pub fn mount_at(from: impl AsRef<Path>, to: impl AsRef<Path>, kind: &str, flags: c_ulong) -> io::Result<()> {
     let (from, to, kind) = (text(from), text(to), text(kind));
     // SAFETY: three texts that outlive the call.
     told(unsafe { mount(from.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) })
 }
 
-/// Makes `root` the root, and leaves nothing of what was it before.
+/// Makes `root` the root directory, and removes the old one.
 pub fn enter(root: &Path) -> io::Result<()> {
     /// `MNT_DETACH`.
     const LATER: c_int = 2;
@@ -64,14 +64,13 @@ pub fn enter(root: &Path) -> io::Result<()> {
     let here = text(".");
     // SAFETY: two texts that outlive the call.
     told(unsafe { syscall(number, here.as_ptr(), here.as_ptr()) } as c_int)?;
-    // The old root lies over the new one.
-    // SAFETY: a text that outlives the call.
+    // The old root now covers the new one. SAFETY: the text outlives the call.
     told(unsafe { umount2(here.as_ptr(), LATER) })?;
     std::env::set_current_dir("/")
 }
 
-/// Goes on in a child, which dies with this process; here it is waited for, and its status is this
-/// process' own.
+/// Continues in a child, which dies with this process. This process waits for it and exits with its
+/// status.
 pub fn go_on_in_a_child() -> io::Result<()> {
     // SAFETY: this process has one kernel thread.
     let process = unsafe { c_fork() };
@@ -85,8 +84,7 @@ pub fn go_on_in_a_child() -> io::Result<()> {
     std::process::exit(if status & 0x7f == 0 { status >> 8 & 0xff } else { 101 });
 }
 
-/// Forks off a child that does nothing but wait for the end of its standard input. Gives its
-/// number.
+/// Forks a child that only waits for the end of its standard input. Returns its number.
 pub fn idle_child() -> io::Result<c_int> {
     // SAFETY: what the child calls needs no other kernel thread of this process.
     let process = unsafe { c_fork() };
@@ -99,7 +97,7 @@ pub fn idle_child() -> io::Result<c_int> {
     Ok(process)
 }
 
-/// Has names looked up in `directory` from now on.
+/// Makes `directory` the directory of names from now on.
 pub fn look_for_names_in(directory: &str) {
     // SAFETY: this process has one kernel thread.
     unsafe { std::env::set_var("UNDERPASS_DIR", directory) };

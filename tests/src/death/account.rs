@@ -1,18 +1,18 @@
-//! What a process has, to see what it has more of in the end.
+//! What a process holds, to find what has grown in the end.
 
 use std::process;
 use std::time::{Duration, Instant};
 use underpass_tests::{Room, fds_of, kernel_threads_of, kib_of, regions_of};
 
-/// Heap that may be in use for a while, in KiB.
+/// Heap that may be in use temporarily, in KiB.
 const SLACK: u64 = 1024;
-/// Heap that comes with a kernel thread, in KiB.
+/// Heap of one kernel thread, in KiB.
 const OF_THREAD: u64 = 256;
-/// Kernel threads that may start late: activations in the place of those that block, which stay.
-/// The runtime brings about 32 of its own accord at the most where there are up to eight CPUs (half
-/// of what `limit` in `underpass-processor/src/pool/launcher.rs` allows), however many die.
+/// Kernel threads that may start late: activations that replace blocked ones stay. With at most
+/// eight CPUs the runtime starts at most about 32 of them by itself, however many processes die.
+/// That is half of what `limit` in `underpass-processor/src/pool/launcher.rs` allows.
 const LATE: usize = 32;
-/// Far more than it takes on a busy machine.
+/// Far longer than it takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// What this process holds.
@@ -26,7 +26,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Now.
+    /// What it holds now.
     pub fn now() -> Self {
         let own = process::id();
         Self {
@@ -38,10 +38,10 @@ impl Account {
         }
     }
 
-    /// Waits until there is no more of anything than there was then.
+    /// Waits until the process holds no more of anything than it held then.
     ///
     /// # Errors
-    /// That doesn't come.
+    /// The message says what has grown.
     pub fn settled(&self) -> Result<(), String> {
         let begun = Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! Clients die; their server runs each call once at the most, to its end, serves others meanwhile,
-//! and keeps nothing of them.
+//! Clients die. Their server runs each call at most once and to its end, serves others meanwhile,
+//! and keeps nothing of the dead clients.
 
 use crate::NAME;
 use crate::account::Account;
@@ -14,17 +14,17 @@ use std::time::Duration;
 use underpass::{Server, thread};
 use underpass_tests::{Numbers, Room, ServerProcess, Watchdog, until};
 
-/// Calls of one caller, at the most.
+/// The most calls of one caller.
 const MOST: u64 = 300;
-/// Callers of one client, at the most: each client has numbers of its own, since calls of one that
-/// is dead may be run while the next one calls.
+/// The most callers of one client. Each client has call numbers of its own, because calls of a dead
+/// client may still run while the next one calls.
 const CALLERS: u64 = 4;
-/// Between two calls of an honest client: there are others who need the CPU.
+/// The pause between two calls of an honest client, since other processes need the CPU.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Steps that a client passes.
+/// The steps that a client passes.
 const SIDES: [&str; 3] = ["import", "client", "file"];
 
-/// Has clients die for `rounds`.
+/// Lets clients die for `rounds`.
 pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
     let path = Room::directory().join("marks");
     let marks = Marks::create(&path)?;
@@ -66,7 +66,7 @@ fn one(
         client.kill()?;
     }
     deaths.count(when, client.wait()?, false);
-    // What was begun runs to its end.
+    // Calls that have begun run to their end.
     until("its calls' end", || (first..marks.len()).all(|id| marks.of(id) != Mark::Began).then_some(()));
     match (first..marks.len()).find(|&id| marks.of(id) == Mark::Twice) {
         Some(id) => Err(format!("call {id} was run twice").into()),
@@ -74,7 +74,7 @@ fn one(
     }
 }
 
-/// Calls from a thread of each kind, and checks that what was answered was executed.
+/// Calls from a thread of each kind, and checks that each answered call was executed.
 pub fn call(marks: Marks, numbers: &mut Numbers, first: u64) -> Result<(), Box<dyn Error>> {
     let client = WitnessClient::import_within(NAME, ServerProcess::soon())?;
     let marks = Arc::new(marks);
@@ -87,7 +87,7 @@ pub fn call(marks: Marks, numbers: &mut Numbers, first: u64) -> Result<(), Box<d
             }
         }
     };
-    // One alone, on a kernel thread or a user-level one; or several, of both kinds.
+    // One caller alone, on a kernel thread or a user-level thread, or several of both kinds.
     let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
     let mut own = || Numbers::of(numbers.draw());
     let user: Vec<_> = (0..user).map(|number| thread::spawn(caller(number, own()))).collect();
@@ -98,7 +98,7 @@ pub fn call(marks: Marks, numbers: &mut Numbers, first: u64) -> Result<(), Box<d
     Ok(())
 }
 
-/// Calls all the time, until it is killed; who dies meanwhile is no business of this one.
+/// Calls all the time until it is killed. Deaths of other processes must not disturb it.
 pub fn go_on() -> Result<(), Box<dyn Error>> {
     let client = WitnessClient::import_within(NAME, ServerProcess::soon())?;
     for want in (0..64).cycle() {
@@ -127,7 +127,7 @@ impl Honest {
 
 impl Drop for Honest {
     fn drop(&mut self) {
-        // Dead already is as good.
+        // If it has ended already, that is fine too.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -7,24 +7,24 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use underpass_os::failpoint::STEPS;
 use underpass_tests::Numbers;
 
-/// How often a step may be passed before one dies at it.
+/// The most passes of a step before the process dies at it.
 pub const MOST_TIMES: usize = 24;
-/// Passed where a client rings for a call over a dormant line.
+/// The step that a server passes when a client rings for a call over a dormant channel.
 const RING: &str = "server-heard";
 
-/// When it dies.
+/// When the process dies.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
-    /// At a step, as it passes it for so many times.
+    /// At a step, at its pass of this number.
     Step(&'static str, usize),
-    /// Some time after so many calls: the survivor kills it.
+    /// A short time after this many calls. The survivor kills it.
     Calls(usize),
 }
 
 impl When {
-    /// Chosen by `numbers`, among the steps of `sides` where there are any in this build.
+    /// Chooses by `numbers` among the steps of `sides`, if this build has steps.
     pub fn choose(numbers: &mut Numbers, sides: &[&str]) -> Self {
-        // What is passed once, or many times.
+        // Whether a step is passed often or only once.
         let often = |step: &str| !["export", "import", "greet"].iter().any(|side| step.starts_with(side));
         let steps: Vec<_> =
             STEPS.iter().copied().filter(|step| sides.iter().any(|side| step.starts_with(side))).collect();
@@ -37,7 +37,7 @@ impl When {
         }
     }
 
-    /// At the last ring that there is, if there are steps in this build.
+    /// At the last ring that can occur, if this build has steps.
     pub fn at_ring() -> Self {
         match cfg!(underpass_failpoints) {
             true => Self::Step(RING, MOST_TIMES),
@@ -45,18 +45,18 @@ impl When {
         }
     }
 
-    /// Whether that is at a client's ring.
+    /// Whether this is at a client's ring.
     pub fn is_at_ring(self) -> bool {
         matches!(self, Self::Step(RING, _))
     }
 
-    /// Whether that is after the reply to a call was posted, and before another was taken, where
-    /// there is one caller.
+    /// Whether this is after the reply to a call was posted and before another call was taken,
+    /// where there is one caller.
     pub fn is_after_reply(self) -> bool {
         matches!(self, Self::Step("server-replied" | "server-rung" | "server-taken" | RING, _))
     }
 
-    /// Starts this program with `arguments`, to die then.
+    /// Starts this program with `arguments`. It dies at that moment.
     pub fn start(self, arguments: &[&str]) -> io::Result<Child> {
         let mut command = Command::new("/proc/self/exe");
         command.args(arguments).stdin(Stdio::null());
@@ -67,12 +67,12 @@ impl When {
     }
 }
 
-/// At which steps how many have died.
+/// How many processes have died at each step.
 #[derive(Debug, Default)]
 pub struct Deaths(BTreeMap<&'static str, usize>);
 
 impl Deaths {
-    /// One more has come to an end, `by_survivor` if it did not by itself.
+    /// Counts one more end. `by_survivor` is the alternative to an end by itself.
     pub fn count(&mut self, when: When, ended: ExitStatus, by_survivor: bool) {
         assert!(ended.signal() == Some(9) || ended.success(), "{when:?}: it ended by itself: {ended}");
         let at = match when {
@@ -82,7 +82,7 @@ impl Deaths {
         *self.0.entry(at).or_default() += 1;
     }
 
-    /// Says how many.
+    /// Prints the counts.
     pub fn tell(&self) {
         let list: Vec<_> = self.0.iter().map(|(step, deaths)| format!("{step} {deaths}")).collect();
         println!("{}", list.join(", "));

@@ -1,14 +1,14 @@
-//! Two domains of which one dies, again and again, at a step or at a moment that a seed chooses;
-//! the other one checks what it was told, and what is left.
+//! Two domains, of which one dies repeatedly, at a step or a moment that a seed chooses. The other
+//! checks what it was told and what is left.
 //!
-//! `underpass-test-death server|client SEED ROUNDS`, with a `$UNDERPASS_DIR` of its own, has
-//! servers, or clients, die, and says at which steps how many did; it ends with an error where
-//! anything was told wrong, or left. It starts itself as the one that dies:
+//! `underpass-test-death server|client SEED ROUNDS` lets servers or clients die. It needs a
+//! `$UNDERPASS_DIR` of its own. It prints how many died at which steps, and ends with an error if a
+//! result was wrong or something was left. It starts itself as the dying process:
 //!
-//! `underpass-test-death witness MARKS` exports a `Witness`; `underpass-test-death caller MARKS
-//! SEED FIRST` calls it, and `underpass-test-death honest` goes on to while others die.
+//! `underpass-test-death witness MARKS` exports a `Witness`. `underpass-test-death caller MARKS
+//! SEED FIRST` calls it. `underpass-test-death honest` keeps calling while others die.
 //!
-//! With `$UNDERPASS_TEST_CPU` all of them use that CPU only.
+//! With `$UNDERPASS_TEST_CPU` all of them use only that CPU.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -25,7 +25,7 @@ use std::error::Error;
 use underpass::Server;
 use underpass_tests::Numbers;
 
-/// The name that the witnesses take after one another.
+/// The name that the witnesses export one after another.
 const NAME: &str = "witness";
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,5 @@
-//! Servers die; their client is told the truth of each call, and keeps nothing of them.
+//! Servers die. Their client is told the truth about each call, and keeps nothing of the dead
+//! servers.
 
 use crate::NAME;
 use crate::account::Account;
@@ -14,30 +15,30 @@ use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, thread};
 use underpass_tests::{Numbers, Room, ServerProcess, Watchdog, until};
 
-/// Calls of one caller, at the most; each caller has so many numbers for its calls, and one for
-/// that after the last.
+/// The most calls of one caller. Each caller has that many call numbers, and one for the call after
+/// the last.
 const MOST: u64 = 300;
-/// How long an import may wait before a look at whether there is still somebody to wait for.
+/// How long an import waits before it checks whether the server still lives.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Lines that a domain looks at from their beginning. Those beyond are dormant, and the client
-/// rings for the first call over each (decision 0019).
+/// Channels that a domain polls from their beginning. The others are dormant. The client rings for
+/// the first call over each of them (decision 0019).
 const ACTIVE: usize = 127;
-/// Dormant lines of a caller: a server is rung for as often as it may be told to die of.
+/// Dormant channels of a caller: a server is rung for as often as it may be told to die at a ring.
 const DORMANT: usize = MOST_TIMES;
-/// Steps that a server passes.
+/// The steps that a server passes.
 const SIDES: [&str; 4] = ["export", "greet", "server", "file"];
 
-/// What one caller was told.
+/// The results of one caller.
 struct Told {
     /// The number of its first call.
     first: u64,
-    /// Calls that went well.
+    /// The number of calls that succeeded.
     well: u64,
-    /// Of the next, and of the one after that.
+    /// The errors of the next call and of the one after it.
     errors: Option<(CallError, CallError)>,
 }
 
-/// Has servers die for `rounds`.
+/// Lets servers die for `rounds`.
 pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
     let path = Room::directory().join("marks");
     let marks = Marks::create(&path)?;
@@ -49,7 +50,7 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
         }
         let mut numbers = Numbers::of(seed + round as u64);
         let when = match round {
-            // What takes the most memory, before it is counted.
+            // The case that takes the most memory comes first, before memory is counted.
             0 => When::at_ring(),
             _ => When::choose(&mut numbers, &SIDES),
         };
@@ -65,7 +66,7 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(account.ok_or("no rounds")?.settled()?)
 }
 
-/// One server's life. Gives the number of calls whose outcome was `Unknown`.
+/// The life of one server. Returns the number of calls whose outcome was `Unknown`.
 fn one(
     mut server: Child,
     when: When,
@@ -84,7 +85,7 @@ fn one(
             break None;
         }
     };
-    // One alone, on a kernel thread or a user-level one; or several, of both kinds.
+    // One caller alone, on a kernel thread or a user-level thread, or several of both kinds.
     let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
     let calls = Arc::new(AtomicUsize::new(0));
     let rings = client.is_some() && when.is_at_ring();
@@ -112,19 +113,19 @@ fn one(
     let told: Vec<_> =
         user.chain(kernel.into_iter().map(|caller| caller.join().expect("no panic"))).collect();
     let survived = server.try_wait()?.is_none() && told.iter().all(|told| told.errors.is_none());
-    // Who has not come to its step by now dies of this.
+    // A server that has not reached its step by now dies here.
     server.kill()?;
     deaths.count(when, server.wait()?, survived);
     let alone = told.len() == 1;
     told.iter().map(|told| judge(told, when, alone, marks)).sum()
 }
 
-/// So many bindings more.
+/// Makes `bindings` more bindings.
 fn import(bindings: usize) -> Result<Vec<WitnessClient>, ImportError> {
     (0..bindings).map(|_| WitnessClient::import_within(NAME, ServerProcess::soon())).collect()
 }
 
-/// Calls, over `clients` by turns, until that fails, or has gone well often enough, and once more.
+/// Calls over `clients` in turn, until a call fails or enough have succeeded, and then once more.
 fn call_until_death(
     clients: &[WitnessClient],
     first: u64,
@@ -135,7 +136,7 @@ fn call_until_death(
         match call(client, first + well, numbers) {
             Ok(right) => assert!(right, "the result of another call"),
             Err(e) => {
-                // So that who waits for calls does not wait for ever.
+                // So that a thread that waits for the number of calls does not wait for ever.
                 calls.fetch_add(MOST as usize, Ordering::Relaxed);
                 let again = call(client, first + well + 1, numbers).expect_err("its server is dead");
                 return Told { first, well, errors: Some((e, again)) };
@@ -147,7 +148,8 @@ fn call_until_death(
     Told { first, well: MOST, errors: None }
 }
 
-/// Whether a caller was told the truth. Gives the number of calls whose outcome was `Unknown`.
+/// Checks that a caller was told the truth. Returns the number of calls whose outcome was
+/// `Unknown`.
 fn judge(told: &Told, when: When, alone: bool, marks: &Marks) -> Result<usize, Box<dyn Error>> {
     for id in told.first..told.first + told.well {
         if marks.of(id) != Mark::Ended {
@@ -163,7 +165,7 @@ fn judge(told: &Told, when: When, alone: bool, marks: &Marks) -> Result<usize, B
     match outcome {
         Outcome::NotStarted if mark != Mark::Nothing => return wrong("it was started"),
         Outcome::Executed if mark != Mark::Ended => return wrong("it was not executed"),
-        // What a server has replied before it died counts.
+        // A reply that the server posted before it died counts.
         Outcome::Unknown if alone && when.is_after_reply() && mark != Mark::Nothing => {
             return wrong("its reply was on its way");
         }

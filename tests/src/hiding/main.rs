@@ -1,12 +1,12 @@
-//! A domain that passes its own ends of its bindings, so that its peer holds them open.
+//! A domain that passes its own ends of its bindings, so that its peer keeps them open.
 //!
 //! `underpass-test-hiding client NAME HOW` imports the `Shelf` NAME, passes its own end as HOW
-//! says, says so and calls no more; `underpass-test-hiding server NAME HOW` exports a `Shelf` as
-//! NAME, whose `give` gives its own ends of all its bindings.
+//! says, reports that, and makes no more calls. `underpass-test-hiding server NAME HOW` exports a
+//! `Shelf` as NAME, whose `give` gives its own ends of all its bindings.
 //!
-//! HOW is `own`: the end by itself; `queue`: another socket, in whose queue it lies; `deep`: the
-//! same, in the queue of a socket in the queue of a third; `unsent`, of a client: beside a message
-//! that never comes.
+//! HOW is `own`: the end itself. `queue`: another socket, in whose queue the end lies. `deep`: the
+//! end lies in the queue of a socket that lies in the queue of a third. `unsent`, for a client: the
+//! end comes beside a message that never comes.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The numbers of the sockets that this process has.
+/// The numbers of the sockets that this process has open.
 fn sockets() -> io::Result<BTreeSet<RawFd>> {
     let files = fs::read_dir("/proc/self/fd")?.flatten();
     let sockets = files.filter(|file| {
@@ -46,8 +46,8 @@ fn sockets() -> io::Result<BTreeSet<RawFd>> {
     Ok(sockets.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Its ends of the bindings that have come since there were those sockets alone: not the pairs that
-/// this process has made for itself.
+/// This process's ends of the bindings that were made since only the sockets `before` existed. The
+/// pairs that this process has made for itself are left out.
 fn own_since(before: &BTreeSet<RawFd>) -> io::Result<Vec<OwnedFd>> {
     let mut own = Vec::new();
     for &number in sockets()?.difference(before) {
@@ -59,7 +59,7 @@ fn own_since(before: &BTreeSet<RawFd>) -> io::Result<Vec<OwnedFd>> {
     Ok(own)
 }
 
-/// A socket in whose queue these lie, and in no other place.
+/// A socket in whose queue these files lie. They are open nowhere else.
 fn in_a_queue(files: &[OwnedFd]) -> io::Result<OwnedFd> {
     let (ours, theirs) = Socket::pair()?;
     ours.send(b"hidden", &files.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
@@ -80,7 +80,7 @@ fn client(name: &str, how: &str) -> Result<(), Box<dyn Error>> {
     let own = own_since(&before)?;
     match how {
         "unsent" => {
-            // A parcel of one file for the last slot.
+            // An out-of-band message of one file, for the last slot.
             let mut parcel = [0; 16];
             (parcel[0], parcel[1], parcel[2], parcel[4]) = (1, 1, 63, 1);
             let file = own[0].try_clone()?;
@@ -94,7 +94,7 @@ fn client(name: &str, how: &str) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A shelf that gives what it should not.
+/// A shelf that gives files that it should not give.
 struct Hider {
     board: Board,
     before: BTreeSet<RawFd>,

@@ -2,9 +2,9 @@
 //!
 //! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe,
 //! in a sandbox if one started it, and calls the `Probe` PROBE. `underpass-test-sandboxed starter
-//! NAME [DEED]` starts such a domain in a sandbox, says its process, has it do DEED, and waits
-//! until its standard input ends. Then it ends the domain, and says how that ended.
-//! `underpass-test-sandboxed pass` passes a file to itself, and says what came of it.
+//! NAME [DEED]` starts such a domain in a sandbox, prints its process, makes it do DEED, and waits
+//! until its standard input ends. Then it ends the domain and prints how that ended.
+//! `underpass-test-sandboxed pass` passes a file to itself and prints the result.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     match inside {
         Some(inside) => match inside.serve(server)? {},
-        // The same without a sandbox: what is tried there is possible at all.
+        // The same without a sandbox shows that each misdeed is possible at all.
         None => {
             underpass_os::process::die_with_parent()?;
             Ok(server.run()?)
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn start(name: &str, deed: Option<String>) -> Result<(), Box<dyn Error>> {
     underpass_os::process::die_with_parent()?;
-    // As a container may that looks after this process.
+    // Acts like a container that watches this process.
     let listens = std::env::var_os("UNDERPASS_TEST_LISTENER").is_some();
     // `BPF_RET | BPF_K`, `SECCOMP_RET_ALLOW`.
     let all = Instruction { code: 6, jt: 0, jf: 0, k: 0x7fff_0000 };
@@ -77,18 +77,18 @@ fn start(name: &str, deed: Option<String>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says whether a process of this user can pass a file.
+/// Reports whether a process of this user can pass a file.
 fn pass() -> Result<(), Box<dyn Error>> {
     let (ours, theirs) = Socket::pair()?;
     println!("{:?}", ours.send(b"with a file", &[theirs.as_fd()]).map_err(|e| e.raw_os_error()));
     Ok(())
 }
 
-/// Starts a kernel thread that takes no signal, so that it can't be asked to restrict itself.
+/// Starts a kernel thread that takes no signal, so that it cannot be asked to restrict itself.
 fn hold_up_the_walls() {
     let (ready, readied) = channel();
     std::thread::spawn(move || {
-        // `SIG_BLOCK`, of all.
+        // `SIG_BLOCK`, for all signals.
         ready.send(call("rt_sigprocmask", [0, raw::address(&u64::MAX), 0, 8, 0])).unwrap();
         loop {
             std::thread::park();
@@ -130,7 +130,7 @@ impl Captive for Prisoner {
     }
 }
 
-/// What `std` says, as an `errno`.
+/// The result of `std`, as an `errno`.
 fn told<T>(result: io::Result<T>) -> Result<(), i64> {
     result.map(|_| ()).map_err(|e| e.raw_os_error().unwrap_or(0).into())
 }
@@ -152,7 +152,7 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
         "connect to a name" => {
             let name = std::env::var("UNDERPASS_DIR").unwrap_or_default();
             match told(UnixStream::connect(format!("{name}/nobody"))) {
-                // Nobody there: it was looked for.
+                // The file does not exist, but the lookup was allowed.
                 Err(2) => Ok(()),
                 other => other,
             }
@@ -162,7 +162,7 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
         "fork" => raw::process(0).map(|_| ()),
         "clone" => raw::process(17).map(|_| ()),
         "clone3" => match call("clone3", [0; 5]) {
-            // The kernel knows it, and wants arguments.
+            // The kernel knows the call, and refuses its arguments.
             Err(22) => Ok(()),
             other => other.map(|_| ()),
         },
@@ -176,14 +176,14 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
         "tgkill" => plain("tgkill", [target, target, 0, 0, 0]),
         // PTRACE_PEEKUSER.
         "ptrace" => match call("ptrace", [3, target, 0, 0, 0]) {
-            // It is not traced yet.
+            // The process is not traced yet.
             Err(3) => Ok(()),
             other => other.map(|_| ()),
         },
         "process_vm_readv" => plain("process_vm_readv", [target, 0, 0, 0, 0]),
         "pidfd_open" => plain("pidfd_open", [target, 0, 0, 0, 0]),
         "raise a limit" => {
-            // RLIMIT_NOFILE, soft and hard: the one is raised to the other.
+            // RLIMIT_NOFILE, soft and hard. The soft limit is raised to the hard one.
             let limit = [Cell::new(0u64), Cell::new(0u64)];
             call("prlimit64", [0, 7, 0, at(&limit), 0])?;
             limit[0].set(limit[1].get());
@@ -197,7 +197,7 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
         "unshare" => plain("unshare", [0x0400_0000, 0, 0, 0, 0]),
         "io_uring_setup" => plain("io_uring_setup", [1, at(&page), 0, 0, 0]),
         "ask a terminal" => match call("ioctl", [0, 0x5401, at(&page), 0, 0]) {
-            // The standard input is none.
+            // The standard input is not a terminal.
             Err(25) => Ok(()),
             other => other.map(|_| ()),
         },
@@ -237,7 +237,7 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
 const SIGUSR1: u64 = 10;
 const SIGSYS: u64 = 31;
 
-/// Writes `bytes` to both standard outputs, and then last words.
+/// Writes `bytes` to both standard outputs, and then the last words.
 fn say(bytes: u64) -> Result<(), i64> {
     let all = vec![b'.'; bytes as usize];
     for output in [&mut io::stdout() as &mut dyn Write, &mut io::stderr()] {
@@ -266,8 +266,8 @@ fn take_calls_back() -> Result<(), i64> {
     Ok(())
 }
 
-/// Puts as many files as it can into the queues of its own sockets; gives why no more went, as an
-/// `errno`.
+/// Puts as many files as it can into the queues of its own sockets. Returns as an `errno` why no
+/// more went.
 fn flood_with_files() -> Result<(), i64> {
     let [mut from, mut to] = raw::pair()?;
     loop {

@@ -1,16 +1,15 @@
-//! System calls as somebody makes them who has taken a process over.
+//! System calls as an attacker makes them who has taken a process over.
 
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use underpass_os::calls;
 
-/// Makes the system call `name`. Gives what it returns, or the `errno`.
+/// Makes the system call `name`. Returns its result, or the `errno`.
 pub fn call(name: &str, arguments: [u64; 5]) -> Result<u64, i64> {
     let number = calls::number(name).unwrap_or_else(|| panic!("there is no system call {name}"));
     let [a, b, c, d, e] = arguments;
     let result: i64;
-    // SAFETY: it is not safe at all, as it is meant to be: the tests pass no memory but what they
-    // own.
+    // SAFETY: this is deliberately unsafe. The tests pass only memory that they own.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -22,11 +21,11 @@ pub fn call(name: &str, arguments: [u64; 5]) -> Result<u64, i64> {
     if result < 0 { Err(-result) } else { Ok(result as u64) }
 }
 
-/// A new process that ends at once; `flags` as `clone` takes them.
+/// Starts a new process that ends at once. `flags` are those of `clone`.
 pub fn process(flags: u64) -> Result<u64, i64> {
     let made = if flags == 0 { call("fork", [0; 5]) } else { call("clone", [flags, 0, 0, 0, 0]) };
     if made == Ok(0) {
-        // The child.
+        // This runs in the child.
         let _ = call("exit_group", [0; 5]);
     }
     made
@@ -35,13 +34,13 @@ pub fn process(flags: u64) -> Result<u64, i64> {
 /// Writes where no memory is.
 pub fn crash() {
     let nowhere = std::ptr::without_provenance_mut::<u8>(8);
-    // SAFETY: it is not: the process dies of it, which is what is asked for.
+    // SAFETY: this is deliberately unsafe. The process dies of it, as the test wants.
     unsafe { nowhere.write_volatile(1) };
 }
 
-/// Handles `signal` and goes on: the handler changes nothing.
+/// Handles `signal` and goes on. The handler changes nothing.
 pub fn catch(signal: u64) -> Result<(), i64> {
-    /// As the kernel takes it on this processor.
+    /// The layout that the kernel takes on this processor.
     #[repr(C)]
     struct Action {
         handler: u64,
@@ -49,7 +48,7 @@ pub fn catch(signal: u64) -> Result<(), i64> {
         restorer: u64,
         mask: u64,
     }
-    // `SA_RESTORER`. A system call that is interrupted fails, and is not made again.
+    // `SA_RESTORER`. An interrupted system call fails and is not restarted.
     let restorer = go_back as *const () as u64;
     let action = Action { handler: go_on as *const () as u64, flags: 0x0400_0000, restorer, mask: 0 };
     call("rt_sigaction", [signal, address(&action), 0, 8, 0]).map(|_| ())
@@ -73,7 +72,7 @@ pub const MOST_FILES: usize = 253;
 
 /// Sends a message over the socket `to` with [`MOST_FILES`] copies of `file`, without waiting.
 pub fn send_files(to: RawFd, file: RawFd) -> Result<(), i64> {
-    /// `cmsghdr`, and what it is about.
+    /// `cmsghdr` and its data.
     #[repr(C)]
     struct Control {
         len: u64,
@@ -94,7 +93,7 @@ pub fn send_files(to: RawFd, file: RawFd) -> Result<(), i64> {
     call("sendmsg", [to as u64, address(&message), 0x4040, 0, 0]).map(|_| ())
 }
 
-/// Two ends of a connection (`AF_UNIX`, `SOCK_SEQPACKET`) that nobody reads from.
+/// Two ends of a connection (`AF_UNIX`, `SOCK_SEQPACKET`) that nothing reads from.
 pub fn pair() -> Result<[RawFd; 2], i64> {
     let ends = UnsafeCell::new([0; 2]);
     call("socketpair", [1, 5, 0, address(&ends), 0])?;

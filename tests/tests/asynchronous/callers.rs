@@ -1,4 +1,4 @@
-//! What calls of tasks come to.
+//! The results of calls that tasks make.
 
 use crate::executors::{Executor, on_each};
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn tasks_that_wait_for_a_slot_give_up_in_time() {
                 executor.spawn(async move { client.nap_async(3_600_000).await })
             })
             .collect();
-        // One poll of each may be needed for it.
+        // Each may need one poll for it.
         while client.counters().calls < 64 {
             smol::future::yield_now().await;
         }
@@ -140,7 +140,7 @@ fn tasks_that_wait_for_a_slot_give_up_in_time() {
 #[test]
 fn tasks_call_a_server_that_has_no_processor() {
     let _watchdog = Watchdog::new("tasks_call_a_server_that_has_no_processor");
-    // It has no processor of its own, so the task's call has to bring it one.
+    // The server has no processor of its own, so the task's call must bring one.
     let server = ServerProcess::start_with(SERVER, &Room::name("async-lent"), "probe", |command| {
         command.env("UNDERPASS_PROCESSORS", "0");
     });

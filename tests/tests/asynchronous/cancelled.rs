@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass_tests::{Probe, ProbeClient, Watchdog, fds_of};
 
-/// Numbers that look random, and are the same in each run.
+/// Pseudo-random numbers, the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -20,7 +20,7 @@ impl Dice {
     }
 }
 
-/// Polls `call` so many times, then drops it.
+/// Polls `call` that many times, and then drops it.
 async fn drop_after<T>(call: impl Future<Output = T>, mut polls: u64) -> Option<T> {
     let mut call = pin!(call);
     std::future::poll_fn(|cx| {
@@ -39,8 +39,8 @@ async fn drop_after<T>(call: impl Future<Output = T>, mut polls: u64) -> Option<
     .await
 }
 
-/// As many at once as there are slots: each of them has its own, so none is lost. `met` of them
-/// have met before.
+/// Makes as many concurrent calls as there are slots. Each has a slot of its own, so no slot is
+/// lost. `met` calls have met before.
 async fn all_slots_are_there(client: &ProbeClient, executor: &Executor, met: &AtomicU32) {
     let met = met.fetch_add(64, Ordering::SeqCst) + 64;
     let calls: Vec<_> = (0..64)
@@ -59,15 +59,15 @@ fn calls_dropped_anywhere_leave_nothing_and_reach_nobody() {
     let _alone = counts_files();
     let _watchdog = Watchdog::new("calls_dropped_anywhere_leave_nothing_and_reach_nobody");
     let (_server, client) = serve("async-dropped");
-    // Any number may be dropped at once.
+    // Any number of calls may be dropped at once.
     client.quarantine(64);
     let met = AtomicU32::new(0);
     on_each(|executor: Executor| {
         let (client, met) = (client.clone(), &met);
         async move {
             client.fill_async(200_000).await.unwrap();
-            // Kernel threads that meet at a channel are given others, which have a socket each and
-            // stay.
+            // Kernel threads that contend for a channel get other channels, which stay. Each has a
+            // socket.
             let files = || fds_of(std::process::id()) - client.counters().channels_beside as usize;
             let before = files();
             let tasks: Vec<_> = (0..20u64)
@@ -79,7 +79,7 @@ fn calls_dropped_anywhere_leave_nothing_and_reach_nobody() {
                             let polls = dice.below(6);
                             match dice.below(8) {
                                 0 => drop(drop_after(client.nap_async(dice.below(3)), polls).await),
-                                // Results out of band, which nobody reads.
+                                // Results out of band that nobody reads.
                                 1 => drop(drop_after(client.fill_async(100_000), polls).await),
                                 2 => drop(drop_after(client.echo_async(&[1; 90_000]), polls).await),
                                 3 => drop(

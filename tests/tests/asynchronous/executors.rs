@@ -1,4 +1,4 @@
-//! The executors under which everything is tested.
+//! The executors under which all of this is tested.
 
 use smol::channel::{Receiver, bounded};
 use std::future::Future;
@@ -15,11 +15,11 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts a task; what it ends with comes over the channel, which is closed if it panics.
+    /// Starts a task. Its result comes over the channel, which is closed if the task panics.
     pub fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
         let (send, receive) = bounded(1);
         (self.spawn)(Box::pin(async move {
-            // Nobody need want it.
+            // The result may be unwanted.
             let _ = send.send(task.await).await;
         }));
         receive
@@ -36,7 +36,8 @@ pub fn on_each<F: Future<Output = ()>>(test: impl Fn(Executor) -> F) {
         runtime.block_on(test(Executor { name, spawn }));
     }
     let executor = Arc::new(smol::Executor::new());
-    // Weak: a handler that is left holds the server that holds this, and goes with the executor.
+    // Weak, because a remaining handler holds the server, the server holds this closure, and it
+    // would keep the executor.
     let own = Arc::downgrade(&executor);
     let spawn = Arc::new(move |task| match own.upgrade() {
         Some(executor) => executor.spawn(task).detach(),

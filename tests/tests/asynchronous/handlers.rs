@@ -1,5 +1,5 @@
-//! Handlers that are `async fn`s. Their executor is this process's; callers are in it too, over a
-//! channel, and in others.
+//! Handlers that are `async fn`s. Their executor belongs to this process. Callers are in it too,
+//! over a channel, and in other processes.
 
 use crate::callers::{SERVER, serve};
 use crate::counts_files;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use underpass::{CallError, Handler, Outcome, Running, Server, Shared};
 use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, Files, ProbeClient, Room, Watchdog, until};
 
-/// Counted while it lives: a handler that holds.
+/// Counts a handler while it is held.
 struct Held(Arc<AtomicU32>);
 
 impl Held {
@@ -28,14 +28,14 @@ impl Drop for Held {
     }
 }
 
-/// What calls came to.
+/// The results of calls.
 type Said = Arc<Mutex<Vec<Result<(), CallError>>>>;
 
-/// Stands behind the interface.
+/// The implementation of the interface.
 struct Office {
     held: Arc<AtomicU32>,
     probes: HashMap<String, ProbeClient>,
-    /// Another one, and what it said.
+    /// Another office, and its results.
     other: Option<(ErrandsClient, Said)>,
 }
 
@@ -103,7 +103,8 @@ impl ErrandsAsync for Office {
     }
 }
 
-/// An office under a name of its own, whose handlers `spawn` starts; how many of them hold.
+/// An office under a name of its own, whose handlers `spawn` starts, and the number of its handlers
+/// that hold.
 fn office(
     of: &str,
     probes: &[&ProbeClient],
@@ -176,7 +177,7 @@ fn handlers_wait_and_call_out_without_a_thread() {
             for task in tasks {
                 assert_eq!(task.recv().await, Ok(()), "a task panicked under {}", executor.name);
             }
-            // These threads' calls need this executor.
+            // The calls of these threads need this executor.
             smol::unblock(|| threads.into_iter().for_each(|thread| thread.join())).await;
         }
     });
@@ -208,7 +209,7 @@ fn a_handler_sees_its_caller_at_every_poll() {
             office(&name(&executor, "who"), &[], move |handler| drop(handlers.spawn(handler)));
         let path = running.paths().next().unwrap().file_name().unwrap().to_owned();
         let others = [(); 3].map(|()| Command::new(SERVER).arg(&path).arg("who").spawn().unwrap());
-        // The handlers of all take turns.
+        // The handlers of all of them take turns.
         let others = smol::unblock(|| others.map(|mut other| other.wait().unwrap().success()));
         let calls = async {
             for _ in 0..20 {
@@ -265,13 +266,13 @@ fn a_handler_sees_that_nobody_wants_its_result() {
         let own = executor.clone();
         let (_running, client, held) =
             office(&name(&executor, "unwanted"), &[], move |handler| drop(own.spawn(handler)));
-        // The handler ends because of the deadline, which it may see before its caller does.
+        // The deadline ends the handler. The handler may see it before its caller does.
         let late = client.with_deadline(Duration::from_millis(30)).hold_async().await;
         assert!(matches!(late, Ok(()) | Err(CallError::Deadline(_))), "{late:?}");
         while held.load(Ordering::SeqCst) > 0 {
             smol::future::yield_now().await;
         }
-        // A call with a deadline that is far off, whose future is dropped.
+        // A call with a distant deadline, whose future is dropped.
         let patient = client.with_deadline(Duration::from_secs(3_600));
         let dropped = smol::future::or(async { patient.hold_async().await.is_ok() }, async {
             while held.load(Ordering::SeqCst) == 0 {
@@ -294,8 +295,8 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
         let own = executor.clone();
         let (_running, client, _held) =
             office(&name(&executor, "shares"), &[], move |handler| drop(own.spawn(handler)));
-        // In a cell, in an A-stack, in an annex, in a file; and others over the same slots
-        // afterwards.
+        // In a cell, in an A-stack, in an overflow buffer and in a file, and then other calls over
+        // the same slots.
         for round in 1..=3u8 {
             for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (64 << 20) + 1] {
                 let bytes = vec![round; len];
@@ -308,8 +309,8 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
                 assert_eq!((one, other), (Ok((sum, sum)), Ok((sum, sum))), "{len}");
             }
         }
-        // A caller that waits no more: the A-stack stays leased, and no other call's bytes come
-        // there.
+        // The caller does not wait any more. The A-stack stays leased, and no other call's bytes
+        // come there.
         let bytes = vec![1; 5_000];
         for _ in 0..20 {
             let late =
@@ -340,7 +341,7 @@ fn giving_up_reaches_what_a_handler_awaits() {
                 }
             }
         };
-        // By who holds an `Abandon`; by a thread that is cancelled; by a task that drops its call.
+        // By the holder of an `Abandon`, by a cancelled thread, and by a task that drops its call.
         let abandon = underpass::Abandon::new();
         let (freed, cancelled) = (client.abandonable(&abandon), client.clone());
         let (freed, cancelled) = (
@@ -394,7 +395,7 @@ fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
         until("its call to be held", || (held.load(Ordering::SeqCst) == 1).then_some(()));
         doomed.kill().unwrap();
         doomed.wait().unwrap();
-        // Its handler runs on; its end is nobody's affair.
+        // Its handler continues, and nobody waits for its end.
         assert_eq!(held.load(Ordering::SeqCst), 1);
         tasks.lock().unwrap().clear();
         until("its handler to be dropped", || (held.load(Ordering::SeqCst) == 0).then_some(()));

@@ -1,5 +1,5 @@
-//! Callers that are async tasks, and handlers that are: under tokio, on one thread and on several,
-//! and under smol.
+//! Callers that are async tasks, and async handlers: under tokio on one thread, under tokio on
+//! several, and under smol.
 
 mod callers;
 mod cancelled;
@@ -9,11 +9,11 @@ mod waits;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// For tests that wait until this process has as few files as before: one at a time, or each would
-/// wait for what the other holds.
+/// For tests that wait until this process has as few files as before. They run one at a time, or
+/// each would wait for the other's files.
 fn counts_files() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    // What smol has for its timers stays once it is there.
+    // smol keeps the files of its timers once they exist.
     smol::block_on(smol::Timer::after(std::time::Duration::ZERO));
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

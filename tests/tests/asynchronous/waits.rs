@@ -1,4 +1,4 @@
-//! Who wakes a task.
+//! Which waker wakes a task.
 
 use crate::callers::serve;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use underpass_tests::Watchdog;
 
-/// Says that it was woken.
+/// Records that it was woken.
 struct Tell(Sender<&'static str>, &'static str);
 
 impl Wake for Tell {
     fn wake(self: Arc<Self>) {
-        // The last ones come after the test.
+        // The last wake-ups come after the test.
         let _ = self.0.send(self.1);
     }
 }
@@ -23,7 +23,7 @@ fn the_waker_of_the_last_poll_is_woken() {
     let (tell, told) = channel();
     let [first, last] = ["first", "last"].map(|name| Waker::from(Arc::new(Tell(tell.clone(), name))));
     let mut call = Box::pin(client.nap_async(200));
-    // It is polled until it relies on being woken.
+    // The call is polled until it relies on its waker.
     assert!(call.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
     while told.try_recv().is_ok() {
         assert!(call.as_mut().poll(&mut Context::from_waker(&first)).is_pending());

@@ -1,4 +1,4 @@
-//! Each kind of end, and what the other side is told.
+//! Each kind of end, and the error that the other side gets.
 
 use crate::SERVER;
 use underpass::{CallError, Outcome, thread};
@@ -85,7 +85,7 @@ fn a_killed_client_leaves_nothing_in_the_server() {
     let (files, threads) = (Files::of(server.pid()), kernel_threads_of(server.pid()));
     const KILLED: usize = 20;
     for _ in 0..KILLED {
-        // A process of its own that binds, calls and is killed in the middle of a call.
+        // A process that imports, calls, and is killed in the middle of a call.
         let mut doomed = std::process::Command::new(SERVER).args([server.name(), "linger"]).spawn().unwrap();
         until("the other client to be bound", || (files.others() > 0).then_some(()));
         doomed.kill().unwrap();

@@ -1,15 +1,15 @@
-//! Deaths at steps of the protocol that a seed chooses, and what the survivors say.
+//! Deaths at steps of the protocol that a seed chooses, and the errors that the survivors get.
 //!
-//! In an ordinary build there are no steps, and the survivor kills at a moment of the seed's
-//! choice. With `RUSTFLAGS="--cfg underpass_failpoints"` there are.
+//! An ordinary build has no steps, and the survivor kills at a moment that the seed chooses. A
+//! build with `RUSTFLAGS="--cfg underpass_failpoints"` has steps.
 
 use std::process::{Command, Stdio};
 use underpass_tests::Room;
 
 const DEATH: &str = env!("CARGO_BIN_EXE_underpass-test-death");
 
-/// Deaths of each side, with all CPUs and with one: 10,000 in all where `$UNDERPASS_TEST_LONG` is
-/// set.
+/// The deaths on each side, with all CPUs and with one. With `$UNDERPASS_TEST_LONG` there are
+/// 10,000 in all.
 fn rounds() -> usize {
     match (std::env::var_os("UNDERPASS_TEST_LONG"), cfg!(underpass_failpoints)) {
         (Some(_), _) => 2_500,

@@ -1,4 +1,4 @@
-//! A process that is forked off.
+//! Runs code in a forked process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,14 +8,14 @@ unsafe extern "C" {
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
 }
 
-/// What a process makes of `run` that is forked off by the caller: 0 to 100, 101 if it panics;
-/// nothing if it was killed.
+/// The result of `run` in a forked child of the caller: 0 to 100, or 101 if it panics. `None` if
+/// the child was killed.
 pub fn in_child(run: impl FnOnce() -> i32) -> Option<i32> {
-    // SAFETY: the child has one kernel thread, and calls what the C library keeps whole for it, and
-    // what is tested.
+    // SAFETY: the child has one kernel thread. It calls what the C library keeps usable after a
+    // fork, and the tested code.
     let process = unsafe { fork() };
     if process == 0 {
-        // A child that hangs is not to outlive the test.
+        // A child that hangs must not outlive the test.
         let _ = underpass_os::process::die_with_parent();
         let status = catch_unwind(AssertUnwindSafe(run)).unwrap_or(101);
         // SAFETY: it runs no destructor of the parent's.

@@ -1,4 +1,4 @@
-//! Either side's clock is ahead of the other's, or behind: in a time namespace of its own.
+//! The clock of either side is ahead of the other's or behind it, in a time namespace of its own.
 
 use super::contained::{contained, is_without, serving_inside, tidy};
 use super::{SERVER, alone};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use underpass_skip::skip;
 use underpass_tests::{Room, ServerProcess, Watchdog, Worker, WorkerClient};
 
-/// Seconds by which they are ahead: more, and less, than calls here may take.
+/// Seconds by which the clocks are ahead: more than a call here may take, and less than zero.
 const AHEAD: [&str; 2] = [",3600", ",-100"];
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What the handler at the end of `names` sees of a minute's deadline, called from behind `walls`;
-/// nothing if there are none.
+/// What the handler at the end of `names` sees of a deadline of one minute, for a call from behind
+/// `walls`. `None` if there can be no such namespace.
 fn left_as_seen_from(walls: &str, names: &[&str]) -> Option<String> {
     let output = contained(walls, "left", &names.join(",")).stderr(Stdio::inherit()).output().unwrap();
     (!is_without(output.status)).then(|| {
@@ -36,7 +36,7 @@ fn a_deadline_of_another_clock_reaches_the_handler_as_it_is() {
             skip!("this user can make no container with a clock of its own");
         };
         assert!(is_within_a_minute(&said), "{said} of {ahead}");
-        // To a server whose clock is another, and back to one of the first clock.
+        // Through a server with another clock, and back to a server with the first clock.
         let inside = Room::name(&format!("time{ahead}").replace(',', "."));
         let _serving = serving_inside(ahead, &inside).unwrap();
         let worker = WorkerClient::import_within(&format!("{inside}-worker"), ServerProcess::soon()).unwrap();
@@ -44,7 +44,7 @@ fn a_deadline_of_another_clock_reaches_the_handler_as_it_is() {
             let said = format!("{:?}", worker.clone().with_deadline(MINUTE).left(names));
             assert!(is_within_a_minute(&said), "{said} of {ahead}");
         }
-        // Both have such a clock, and the third has not.
+        // Two have such a clock, and the third has not.
         let said = left_as_seen_from(ahead, &[&format!("{inside}-worker"), server.name()]).unwrap();
         assert!(is_within_a_minute(&said), "{said} of {ahead}");
         tidy(&inside);

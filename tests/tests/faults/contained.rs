@@ -1,5 +1,5 @@
-//! Either side sees nothing of the system but the directory of names, at another place, as in a
-//! container into which only that is mounted.
+//! Either side runs in a container into which only the directory of names is mounted, at another
+//! place.
 
 use super::alone;
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use underpass_tests::{
 };
 
 const CONTAINED: &str = env!("CARGO_BIN_EXE_underpass-test-contained");
-/// With nothing but the directory of names, and with a `/proc` of its own.
+/// With nothing but the directory of names, and with a `/proc` of its own in addition.
 const WALLS: [&str; 2] = ["bare", "proc"];
 
 pub fn contained(walls: &str, what: &str, name: &str) -> Command {
@@ -19,12 +19,12 @@ pub fn contained(walls: &str, what: &str, name: &str) -> Command {
     command
 }
 
-/// Whether there are no containers for this user here, which it has said.
+/// Whether the process said that this user can have no containers here.
 pub fn is_without(status: ExitStatus) -> bool {
     status.code() == Some(77)
 }
 
-/// Calls `name` from a container; `false` if there are none.
+/// Calls `name` from a container. Returns `false` if there can be none.
 fn called_from_inside(walls: &str, name: &str) -> bool {
     let output = contained(walls, "call", name).stderr(Stdio::inherit()).output().unwrap();
     if is_without(output.status) {
@@ -37,13 +37,13 @@ fn called_from_inside(walls: &str, name: &str) -> bool {
     true
 }
 
-/// A server in a container; nothing if there are none.
+/// A server in a container. `None` if there can be none.
 pub fn serving_inside(walls: &str, name: &str) -> Option<ServerProcess> {
     let mut probed = contained(walls, "try", name).spawn().unwrap();
     (!is_without(probed.wait().unwrap())).then(|| ServerProcess::run(contained(walls, "serve", name), name))
 }
 
-/// Removes what a server in a container leaves that was killed.
+/// Removes what a killed server in a container leaves behind.
 pub fn tidy(name: &str) {
     for name in [name.to_owned(), format!("{name}-desk"), format!("{name}-worker")] {
         let _ = std::fs::remove_file(Room::directory().join(name));
@@ -73,7 +73,7 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_in_a_container_serves"));
     for walls in WALLS {
         let name = Room::name(&format!("in-{walls}"));
-        // The second takes the place of the first, which was killed.
+        // The second server takes the place of the first one, which was killed.
         for _ in 0..2 {
             let Some(mut server) = serving_inside(walls, &name) else {
                 skip!("this user can make no container");
@@ -83,7 +83,8 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
             assert_eq!((probe.add(1, 2), probe.pid()), (Ok(3), Ok(1)));
             assert_eq!(probe.echo(&[7; 100_000]), Ok(vec![7; 100_000]));
             assert_eq!(probe.fill(1 << 20).map(|bytes| bytes.len()), Ok(1 << 20));
-            // It can't see this process: there is no number for it, and it is nobody's.
+            // It cannot see this process: its namespaces have no number for the process and no name
+            // for its user.
             let [who, ..] = desk.who().unwrap();
             assert_eq!(who.map(|who| (who.pid, who.pidfd)), Some((0, true)));
             let asleep = std::thread::spawn(move || probe.nap(3_600_000).unwrap_err());
@@ -93,7 +94,7 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
                 asleep.join().unwrap(),
                 CallError::PeerDied(Outcome::Unknown | Outcome::NotStarted)
             ));
-            // What died first was who had started it.
+            // The process that had started the server died first.
             let dead = |found: Option<ImportError>| matches!(found, Some(ImportError::Dead(_))).then_some(());
             until("its end", || dead(ProbeClient::import(&name).err()));
             until("its end", || dead(DeskClient::import(&format!("{name}-desk")).err()));

@@ -1,4 +1,4 @@
-//! A client that executes another program takes no binding along.
+//! A client that executes another program passes no binding on to it.
 
 use super::{SERVER, alone};
 use std::io::Read;
@@ -21,7 +21,7 @@ fn an_executed_program_has_no_file_of_a_binding_and_the_server_learns_of_it() {
     let comm = format!("/proc/{}/comm", client.id());
     let executed = || std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "cat").then_some(());
     until("another program", executed);
-    // What it has from whoever runs the tests are no such things.
+    // Files that it has inherited from the test runner are not among them.
     let files = std::fs::read_dir(format!("/proc/{}/fd", client.id())).unwrap().flatten();
     let names: Vec<_> = files.filter_map(|file| std::fs::read_link(file.path()).ok()).collect();
     let ours = |name: &PathBuf| {

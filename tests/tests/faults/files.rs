@@ -1,11 +1,11 @@
-//! Open files run out, in a server and in a client.
+//! A server and a client run out of open files.
 
 use super::{SERVER, alone};
 use std::process::{Command, Stdio};
 use underpass_os::{Directory, Socket};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 
-/// The test program where no more than so many files can be open.
+/// The test program, limited to `files` open files.
 fn limited(files: usize) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), SERVER]);
@@ -23,7 +23,7 @@ fn a_server_without_a_file_left_serves_those_it_has_and_takes_in_others_later() 
     let keep = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
     assert_eq!(keep.add(1, 2), Ok(3));
     let directory = Directory::from_environment();
-    // More than there are files for, and fewer than are sent off to make room for the next.
+    // More than there are files for, and fewer than are closed to make room for the next ones.
     let silent: Vec<_> = (0..2 * FILES).map(|_| Socket::connect(&directory, &name).unwrap()).collect();
     until("most of its files to be open", || (fds_of(server.pid()) > FILES / 2).then_some(()));
     for _ in 0..1_000 {

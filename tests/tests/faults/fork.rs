@@ -1,4 +1,4 @@
-//! A child has no part in its parent's bindings, and can't hurt them.
+//! A forked child takes no part in its parent's bindings and cannot damage them.
 
 use super::child::in_child;
 use super::contained::{contained, is_without};
@@ -13,7 +13,7 @@ use underpass_tests::{
     state_of, until,
 };
 
-/// Uses all that a child may try, and lets go of it.
+/// Uses everything that a child may try, and drops it.
 fn misuse(client: ProbeClient, again: &ProbeClient, name: &str) -> i32 {
     let forked = Err(CallError::Forked);
     let large = vec![7; 1 << 20];
@@ -39,7 +39,7 @@ fn forks(name: &str) {
     assert_eq!((client.add(1, 2), again.add(1, 2)), (Ok(3), Ok(3)));
     for _ in 0..10 {
         let (copy, name) = (client.clone(), name.to_owned());
-        // Both drop a copy; the child drops the last one, too.
+        // Parent and child each drop a copy. The child also drops the last one.
         assert_eq!(in_child(|| misuse(copy, &again, &name)), Some(0));
         assert_eq!((client.add(1, 2), again.add(3, 4)), (Ok(3), Ok(7)));
     }
@@ -93,18 +93,18 @@ fn a_child_that_drops_its_last_binding_leaves_the_parents() {
     let mut client = Some(ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap());
     assert_eq!(client.as_ref().unwrap().add(1, 2), Ok(3));
     assert_eq!(in_child(|| i32::from(client.take().is_none())), Some(0));
-    // The parent has its own still.
+    // The parent still has its own.
     assert_eq!(client.unwrap().add(1, 2), Ok(3));
 }
 
 #[test]
-fn a_child_that_lives_on_does_not_hide_that_its_parent_died() {
+fn a_child_that_lives_on_does_not_hide_its_parents_death() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_child_that_lives_on_does_not_hide"));
     dies_before_its_child("breed");
 }
 
 #[test]
-fn nor_does_one_that_is_forked_off_when_files_have_run_out() {
+fn a_child_forked_without_free_files_does_not_hide_its_parents_death() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("nor_does_one_that_is_forked_off"));
     dies_before_its_child("breed-full");
 }
@@ -127,7 +127,7 @@ fn dies_before_its_child(what: &str) {
     let asleep = std::thread::spawn(move || called.nap(3_600_000));
     assert_eq!((bred.add(1, 2), regions_of(server.pid())), (Ok(3), 1));
     kill(parent);
-    // Its client, its server, and who looks for its name hear of it.
+    // Its client, its server, and the waiter for its name learn of it.
     assert!(matches!(asleep.join().unwrap(), Err(CallError::PeerDied(_))));
     until("the server to hear of it", || (regions_of(server.pid()) == 0).then_some(()));
     assert!(matches!(ProbeClient::import(&name), Err(ImportError::Dead(_))));

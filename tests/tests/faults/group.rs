@@ -1,4 +1,4 @@
-//! A control group whose processes may have so much memory and no more.
+//! A control group that limits the memory of its processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_tests::until;
 
-/// What the files of a group are called, of either version.
+/// The names of the files of a group, in either version.
 #[derive(Debug)]
 struct Files {
     limit: &'static str,
     usage: &'static str,
-    /// Where a line says how many processes were killed.
+    /// The file in which a line says how many processes were killed.
     events: &'static str,
 }
 
@@ -19,7 +19,7 @@ const ONE: Files =
     Files { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", events: "memory.oom_control" };
 const TWO: Files = Files { limit: "memory.max", usage: "memory.current", events: "memory.events" };
 
-/// A group; gone when dropped, once its processes are.
+/// A group. It is removed when dropped, once its processes have ended.
 #[derive(Debug)]
 pub struct Group {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// One of at most `bytes`; nothing where this user can't make any.
+    /// A group of at most `bytes`. `None` if this user cannot make one.
     pub fn new(bytes: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         own.lines().find_map(|line| {
@@ -39,8 +39,8 @@ impl Group {
                 _ => return None,
             };
             let own = Path::new(mount).join(own.trim_start_matches('/'));
-            // Of the second version a group has either processes or groups with limits: then a
-            // brother.
+            // In version 2, a group has either processes or limited child groups, so a sibling is
+            // made if needed.
             own.ancestors().take(2).find_map(|above| Self::inside(above, files, bytes))
         })
     }
@@ -51,13 +51,13 @@ impl Group {
         let path = above.join(format!("underpass-test-{}-{next}", std::process::id()));
         fs::create_dir(&path).ok()?;
         let group = Self { path, files };
-        // Only where there is swap, and that is counted.
+        // Only where there is swap, and the group counts it.
         let _ = fs::write(group.path.join("memory.swap.max"), "0");
-        // A file that isn't there can't be made there.
+        // A file that does not exist cannot be created there.
         fs::write(group.path.join(files.limit), bytes.to_string()).ok().map(|()| group)
     }
 
-    /// `program`, in this group.
+    /// `program`, to be run in this group.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
         let procs = self.path.join("cgroup.procs");
@@ -65,12 +65,12 @@ impl Group {
         command
     }
 
-    /// Bytes that are charged to it.
+    /// The bytes that are charged to the group.
     pub fn usage(&self) -> u64 {
         fs::read_to_string(self.path.join(self.files.usage)).unwrap().trim().parse().unwrap()
     }
 
-    /// Processes of it that the kernel has killed for memory.
+    /// The processes of the group that the kernel has killed for their memory.
     pub fn killed(&self) -> u64 {
         let events = fs::read_to_string(self.path.join(self.files.events)).unwrap();
         events.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()).unwrap()

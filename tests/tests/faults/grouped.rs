@@ -1,4 +1,4 @@
-//! Processes that may have so much memory as their control group has.
+//! Processes whose memory is limited by their control group.
 
 use super::group::Group;
 use super::{SANDBOXED, SERVER, alone};
@@ -11,7 +11,7 @@ use underpass_tests::{
 };
 
 const MIB: u64 = 1 << 20;
-/// What a group has.
+/// The limit of the group.
 const LIMIT: u64 = 96 * MIB;
 
 #[test]
@@ -68,14 +68,14 @@ fn memory_that_a_client_has_written_is_charged_to_the_client() {
     let porter = PorterClient::import_within(&name, ServerProcess::soon()).unwrap();
     porter.null().unwrap();
     let before = group.usage();
-    // Twice as much as the server may have; it has read all of it, and keeps it.
+    // Twice as much as the server may have. It has read all of it, and keeps it.
     for _ in 0..2 * LIMIT / LARGE as u64 {
         let sealed = Sealed::new(&vec![1; LARGE]).unwrap();
         assert_eq!(porter.total(sealed.clone()), Ok((LARGE as u64, false)));
         porter.keep(sealed).unwrap();
     }
     assert!(group.usage() < before + LIMIT / 4, "{} bytes, {before} before", group.usage());
-    // What it copies for itself is its own, and given back.
+    // Copies that it makes for itself are its own memory, and are freed.
     for _ in 0..20 {
         let (_file, bytes) =
             porter.large(vec![1; LARGE], std::fs::File::open("/dev/null").unwrap().into()).unwrap();

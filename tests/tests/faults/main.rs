@@ -1,5 +1,5 @@
-//! What a system does to programs: processes that fork, execute others and are stopped, and what
-//! runs out.
+//! What a system does to programs: they fork, execute others, are stopped, and run out of
+//! resources.
 
 mod child;
 mod clocks;
@@ -18,7 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
 
-/// One test at a time: a child that is forked off has what another test has open at that moment.
+/// A forked child has the files that another test has open at that moment, so these tests run one
+/// at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,11 +1,12 @@
-//! There is no memory for files in memory.
+//! There is no memory for memory files.
 
 use super::{SERVER, alone};
 use std::process::{Command, Stdio};
 use underpass::ImportError;
 use underpass_tests::{ProbeClient, Room, ServerProcess, Watchdog};
 
-/// The test program where no file may have more than a few KiB; the kernel ends who goes beyond.
+/// The test program, where no file may have more than a few KiB. The kernel ends a process that
+/// exceeds that.
 fn limited() -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 16; exec \"$0\" \"$@\"", SERVER]);

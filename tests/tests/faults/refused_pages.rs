@@ -1,5 +1,5 @@
 //! The system refuses pages of the memory that both sides share (`SIGBUS`), as it may with
-//! `vm.overcommit_memory` of 2. Here a file that was cut off lies in their place.
+//! `vm.overcommit_memory` of 2. Here a truncated file takes the place of those pages.
 
 use super::{SERVER, alone};
 use std::ffi::{c_int, c_void};
@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn mmap(at: *mut c_void, len: usize, access: c_int, kind: c_int, file: c_int, from: i64) -> *mut c_void;
 }
 
-/// No page of it can be had.
+/// A file of which no page is available.
 fn cut_off() -> File {
     let path = std::env::temp_dir().join(Room::name("cut-off"));
     let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path).unwrap();
@@ -20,8 +20,8 @@ fn cut_off() -> File {
     file
 }
 
-/// Puts such pages in the place of this process' mappings of files `named` so, but for the first
-/// `spared` bytes of each. Says how many mappings there were.
+/// Puts such pages in the place of this process's mappings of files called `named`, except the
+/// first `spared` bytes of each. Returns how many mappings there were.
 fn refuse(named: &str, spared: usize) -> usize {
     /// `PROT_READ | PROT_WRITE`, `MAP_SHARED | MAP_FIXED`.
     const HOW: (c_int, c_int) = (3, 0x11);
@@ -34,8 +34,8 @@ fn refuse(named: &str, spared: usize) -> usize {
     });
     mappings
         .map(|(begin, len)| {
-            // SAFETY: the mapping is shared memory, which its owner accesses as such that others
-            // write at any moment.
+            // SAFETY: the mapping is shared memory. Its owner expects that others write to it at
+            // any moment.
             let there = unsafe { mmap(begin as *mut c_void, len, HOW.0, HOW.1, file.as_raw_fd(), 0) };
             assert_eq!(there as usize, begin);
         })
@@ -47,7 +47,7 @@ fn comes_back(client: &ProbeClient, len: usize) {
 }
 
 #[test]
-fn a_page_of_an_annex_that_is_refused_is_the_error_of_one_call() {
+fn a_refused_page_of_an_overflow_buffer_is_the_error_of_one_call() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_page_of_an_annex_that_is_refused"));
     let server = ServerProcess::start(SERVER, &Room::name("refused"), "probe");
     let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
@@ -59,7 +59,7 @@ fn a_page_of_an_annex_that_is_refused_is_the_error_of_one_call() {
         Err(CallError::NoResources(_, why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
         other => panic!("{:?}", other.map(|bytes| bytes.len())),
     }
-    // It is not used again.
+    // The overflow buffer is not used again.
     comes_back(&client, 10);
     drop(client);
     comes_back(&ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap(), LEN);
@@ -79,7 +79,7 @@ fn a_page_of_an_a_stack_that_is_refused_is_the_error_of_its_calls() {
             other => panic!("{:?}", other.map(|bytes| bytes.len())),
         }
     }
-    // What lies in the cells goes on.
+    // Messages in the cells still work.
     assert_eq!(client.echo(&[7; 8]).unwrap(), [7; 8]);
     drop(client);
     comes_back(&ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap(), LEN);

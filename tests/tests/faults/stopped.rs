@@ -1,4 +1,4 @@
-//! A client stands still for a while.
+//! A client is stopped for a while.
 
 use super::{SERVER, alone};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use underpass_tests::{
 };
 
 #[test]
-fn a_client_that_stands_still_holds_up_nobody_and_goes_on_where_it_was() {
+fn a_stopped_client_delays_nobody_and_resumes() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_client_that_stands_still"));
     let server = ServerProcess::start(SERVER, &Room::name("stands"), "probe");
     let other = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();

@@ -1,8 +1,8 @@
-//! Peers of another user that hold the kernel locks of what they have passed, with a FUSE of their
-//! own.
+//! Peers of another user that hold the kernel locks of files that they have passed, by a FUSE of
+//! their own.
 //!
-//! A test here runs in three kinds of processes, and each of them enters the test's function. The
-//! first process makes a directory of names that every user can look into. The second one tests
+//! A test here runs in three kinds of processes. Each of them enters the test's function. The first
+//! process makes a directory of names that every user can read. The second process runs the test
 //! there. An attacker, of another user and in namespaces of its own, holds one lock.
 
 use crate::fuse_page::{FusePage, mounted};
@@ -24,15 +24,14 @@ use underpass_os::Directory;
 use underpass_skip::skip;
 use underpass_tests::{PublicRoom, SOMEBODY, Watchdog, kill};
 
-/// Which lock an attacker is to hold, and of which server.
+/// The lock that an attacker holds, and of which server.
 const ATTACK: &str = "UNDERPASS_TEST_ATTACK";
-/// Set where the directory of names is one for all users.
+/// Set in a process whose directory of names is readable for all users.
 const PUBLIC: &str = "UNDERPASS_TEST_PUBLIC";
-/// Namespaces of a user's own.
+/// Options for namespaces of a user's own.
 const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
-/// Runs `judge`, of the test `name`, in a process whose directory of names every user can look
-/// into.
+/// Runs `judge` of the test `name` in a process whose directory of names every user can read.
 fn beside_others(name: &'static str, judge: impl FnOnce()) {
     if let Ok(attack) = std::env::var(ATTACK) {
         let _watchdog = Watchdog::new(name);
@@ -43,7 +42,7 @@ fn beside_others(name: &'static str, judge: impl FnOnce()) {
         underpass_os::process::die_with_parent().unwrap();
         return judge();
     }
-    // Longer than the others': theirs tell more.
+    // Longer than the watchdogs of the other processes, because those print more.
     let _watchdog = Watchdog::within(name, Duration::from_secs(200));
     let program = std::env::current_exe().unwrap();
     let directory = PublicRoom::directory(program.to_str().unwrap());
@@ -53,14 +52,14 @@ fn beside_others(name: &'static str, judge: impl FnOnce()) {
     }
     let mut again = Command::new(program);
     again.args(["--exact", name, "--nocapture"]).env("UNDERPASS_DIR", directory).env(PUBLIC, "");
-    // What it skips is counted with what this process skips.
+    // A skip in the child is counted together with those of this process.
     let output = again.stderr(Stdio::inherit()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
     assert!(output.status.success() && said.contains("1 passed"), "{}", output.status);
 }
 
-/// Puts into the directory what an attacker needs; or says what can't be had here.
+/// Puts what an attacker needs into the directory. The error says what is not available here.
 fn equip(directory: &Path) -> Result<(), String> {
     if underpass_os::process::user() != 0 {
         return Err("only root can become another user".to_owned());
@@ -81,7 +80,7 @@ fn ran(command: &mut Command) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(told)
 }
 
-/// A process of another user, which holds a lock until this is dropped, or its maker ends.
+/// A process of another user. It holds a lock until this value is dropped or its maker ends.
 struct Attacker {
     process: Child,
     line: Option<UnixStream>,
@@ -120,7 +119,7 @@ impl Drop for Attacker {
     }
 }
 
-/// What an attacker's process does. The test holds the other end of its standard input.
+/// The main function of an attacker's process. The test holds the other end of its standard input.
 fn hold(attack: &str) {
     underpass_os::process::die_with_parent().unwrap();
     let directory = Directory::from_environment();
@@ -137,7 +136,7 @@ fn hold(attack: &str) {
     drop(held);
 }
 
-/// An honest client of the attacker's user comes, and calls with files in both directions.
+/// An honest client of the attacker's user imports, and calls with files in both directions.
 fn their_own_go_on(server: &str) {
     let program = Directory::from_environment().join("server");
     let mut client = Command::new(program);

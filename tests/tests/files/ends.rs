@@ -1,4 +1,4 @@
-//! Deaths, deadlines, panics and want of room, with files in flight.
+//! Deaths, deadlines, panics and lack of room, with files in transit.
 
 use crate::{SERVER, closed_everywhere, import, server, watched};
 use std::process::Command;
@@ -40,7 +40,7 @@ fn a_server_killed_with_many_calls_leaves_no_file() {
             .map(|_| {
                 let porter = porter.clone();
                 let (file, reader) = watched();
-                // Some have come, some are in the socket.
+                // Some files have arrived, and some are still in the socket.
                 (reader, thread::spawn(move || drop(porter.hold(file))))
             })
             .unzip();
@@ -87,7 +87,7 @@ fn the_files_of_a_call_given_up_are_closed() {
             reader
         })
         .collect();
-    // They come back now, and nobody wants them.
+    // The calls return now, and nobody wants their results.
     porter.let_go().unwrap();
     readers.into_iter().for_each(closed_everywhere);
     let (file, reader) = watched();
@@ -103,13 +103,13 @@ fn a_binding_given_up_leaves_no_file() {
     let hasty = import(&server).with_deadline(Duration::from_millis(20));
     let (file, reader) = watched();
     late(hasty.hold(file));
-    // The procedure runs on, and its result goes nowhere.
+    // The procedure continues, and its result is dropped.
     drop(hasty);
     keeper.let_go().unwrap();
     closed_everywhere(reader);
 }
 
-/// A server that has at most so many files, and a client of it.
+/// A server that can have at most `files` files open, and a client of it.
 fn poor(of: &str, files: usize) -> (ServerProcess, PorterClient) {
     let name = Room::name(of);
     let mut command = Command::new("sh");
@@ -132,8 +132,8 @@ fn want_of_files_is_the_error_of_one_call() {
     let before = Files::of(poor.pid());
     assert!(fds_of(poor.pid()) < 40, "{} files", fds_of(poor.pid()));
     for _ in 0..20 {
-        // At the server of the call; at the client of one, which gets more than it has room for; at
-        // a server that can't make its result.
+        // The error occurs in three places: at the server of the call; at a client that gets more
+        // files than it has room for; at a server that cannot make its result.
         let (file, reader) = watched();
         let files = (0..60).map(|_| file.try_clone().unwrap()).collect();
         drop(file);

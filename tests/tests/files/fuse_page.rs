@@ -21,8 +21,8 @@ unsafe extern "C" {
 /// `MS_NOSUID` and `MS_NODEV`.
 const FLAGS: c_ulong = 6;
 
-/// Opens `directory`'s copy of the FUSE device, and mounts it in `directory`. Nothing, and why,
-/// where this process may not.
+/// Opens `directory`'s copy of the FUSE device and mounts it in `directory`. The error says why
+/// this process may not.
 pub fn mounted(directory: &Path) -> io::Result<File> {
     let device = File::options().read(true).write(true).open(directory.join("fuse"))?;
     let at = CString::new(directory.join("files").into_os_string().into_encoded_bytes())?;
@@ -46,8 +46,8 @@ impl FusePage {
     /// Starts a process that serves the FUSE which was [`mounted`] in `directory`, until this
     /// process's standard input ends.
     ///
-    /// This process keeps no descriptor of the device. A thread that hangs keeps its descriptor
-    /// table, and with the device in it nothing could end the FUSE.
+    /// This process keeps no descriptor of the device. A hanging thread keeps its descriptor table.
+    /// If the device were in it, nothing could end the FUSE.
     pub fn new(device: File, directory: &Path) -> Self {
         let (touched, told) = pipe().unwrap();
         let mut command = Command::new(directory.join("server"));
@@ -68,7 +68,7 @@ impl MissingPage for FusePage {
     }
 
     fn release(&mut self) {
-        // Ended already is as good.
+        // If it has ended already, that is fine too.
         let _ = self.server.kill();
         self.server.wait().unwrap();
     }

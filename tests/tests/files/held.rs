@@ -1,4 +1,4 @@
-//! Peers that hold the kernel locks of what they have passed: only a thread of their own user
+//! Peers that hold the kernel locks of files that they have passed. Only a thread of their own user
 //! waits.
 
 use crate::end::End;
@@ -26,19 +26,20 @@ use underpass_tests::{
 
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
 
-/// A page that does not come; an error where this process may not make such.
+/// A page that does not come. An error where this process may not make one.
 fn missing_page() -> Result<Box<dyn MissingPage>, String> {
     let page = Userfault::new().map_err(|e| format!("no `userfaultfd` here: {e}"))?;
     Ok(Box::new(page) as _)
 }
 
 impl Scene {
-    /// Others go on while `held` holds `lock`; nothing is left when it is dropped.
+    /// Checks that others go on while `held` holds `lock`, and that nothing is left when it is
+    /// dropped.
     pub fn goes_on(&self, lock: Lock, held: impl Sized) {
         lock.until_waited_for(self.server.pid());
         others_go_on(&self.server, &self.honest);
-        // What honest domains of the same user have passed, and what was taken, is not kept behind
-        // it.
+        // Files that honest domains of the same user pass, and files that were taken, do not queue
+        // behind it.
         let before = kept_by_file_threads(self.server.pid());
         for _ in 0..50 {
             assert_eq!(self.honest.count(vec![watched().0]), Ok(1));
@@ -53,7 +54,7 @@ impl Scene {
         self.files.until_no_others();
     }
 
-    /// The same for locks that a client of this process holds.
+    /// As [`goes_on`](Self::goes_on), for locks that a client in this process holds.
     fn goes_on_with(&self, locks: &[Lock]) {
         for &lock in locks {
             let page = match missing_page() {
@@ -73,14 +74,14 @@ fn a_lock_that_a_peer_holds_for_ever_holds_up_nobody_else() {
 }
 
 #[test]
-fn an_annex_whose_lock_its_client_holds_is_replaced() {
-    let _watchdog = Watchdog::new("an_annex_whose_lock_its_client_holds_is_replaced");
+fn an_overflow_buffer_whose_lock_its_client_holds_is_replaced() {
+    let _watchdog = Watchdog::new("an_overflow_buffer_whose_lock_its_client_holds_is_replaced");
     Scene::with(public("held-annex")).goes_on_with(&[Lock::Annex]);
 }
 
 #[test]
-fn who_comes_by_a_ticket_and_holds_its_own_end_holds_up_nobody_else() {
-    let _watchdog = Watchdog::new("who_comes_by_a_ticket_and_holds_its_own_end_holds_up_nobody_else");
+fn a_client_of_a_ticket_that_locks_its_end_delays_nobody_else() {
+    let _watchdog = Watchdog::new("a_client_of_a_ticket_that_locks_its_end_delays_nobody_else");
     Scene::with(public("held-ticket")).goes_on_with(&[Lock::Receiver]);
 }
 
@@ -95,7 +96,7 @@ pub fn hears_of_the_death(honest: &PorterClient) {
     until("the death to be heard", || matches!(honest.null(), Err(CallError::PeerDied(_))).then_some(()));
 }
 
-/// Ends a server of which a thread is lost, by `end`, and waits until its client has heard.
+/// Ends a server that has a lost thread, by `end`, and waits until its client has heard.
 fn ends(how: &str, end: impl FnOnce(&Scene)) {
     let mut scene = Scene::new(&format!("held-{how}"));
     let (reader, writer) = io::pipe().unwrap();
@@ -180,7 +181,7 @@ fn a_process_with_a_lost_thread_starts_a_domain_in_a_sandbox() {
         let captive = CaptiveClient::import(&name).unwrap();
         assert_eq!(captive.threads(4), Ok(16));
         let probe = ProbeClient::import(&format!("{name}-probe")).unwrap();
-        // By the A-stack, and by files in either direction.
+        // By the A-stack, and by files in both directions.
         assert_eq!(probe.add(1, 2), Ok(3));
         assert_eq!(probe.echo(&[7; 3 << 20]), Ok(vec![7; 3 << 20]));
         assert_eq!(domain.end(), Ended::Killed);

@@ -1,5 +1,5 @@
-//! Peers that pass their own ends of the binding's socket, so that their deaths would not be heard:
-//! they are, by whoever keeps such a file for as long as it likes.
+//! Peers that pass their own end of a binding's socket to somebody who keeps it. Their deaths must
+//! be noticed all the same.
 
 use crate::SERVER;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,10 +12,10 @@ use underpass_tests::{Files, Room, ServerProcess, Shelf, ShelfClient, Watchdog, 
 
 const HIDING: &str = env!("CARGO_BIN_EXE_underpass-test-hiding");
 
-/// Ways of passing the end so that this side has it.
+/// Ways of passing the end after which this side holds it.
 const KEPT: [&str; 3] = ["own", "queue", "deep"];
 
-/// A server that keeps what it is given, and an honest client of it.
+/// A server that keeps the files that it gets, and an honest client of it.
 struct Scene {
     server: ServerProcess,
     honest: ShelfClient,
@@ -54,7 +54,7 @@ fn pidfds(pid: u32) -> usize {
     files.filter(|file| std::fs::read_link(file.path()).is_ok_and(is)).count()
 }
 
-/// Whether this kernel says which process is at the other end of a socket (Linux 6.5).
+/// Whether this kernel reports which process is at the other end of a socket (Linux 6.5).
 fn is_told() -> bool {
     let (one, _other) = underpass_os::Socket::pair().unwrap();
     one.peer_process().is_ok()
@@ -71,7 +71,7 @@ fn a_client_that_passes_its_own_end_does_not_hide_its_death() {
         let client = scene.hides(how);
         assert_eq!((regions_of(scene.server.pid()), pidfds(scene.server.pid())), (2, 1), "{how}");
         kill(client);
-        // With the end still on the shelf.
+        // The end is still on the shelf.
         until("the server to hear of it", || (regions_of(scene.server.pid()) == 1).then_some(()));
         assert_eq!(scene.honest.clear(0), Ok(1), "{how}");
         assert_eq!(scene.honest.clear(1), Ok(0));
@@ -80,8 +80,8 @@ fn a_client_that_passes_its_own_end_does_not_hide_its_death() {
 }
 
 #[test]
-fn nor_does_one_whose_message_never_comes() {
-    let _watchdog = Watchdog::new("nor_does_one_whose_message_never_comes");
+fn a_client_whose_message_never_comes_does_not_hide_its_death() {
+    let _watchdog = Watchdog::new("a_client_whose_message_never_comes_does_not_hide_its_death");
     if !is_told() {
         return;
     }
@@ -110,7 +110,7 @@ fn a_server_that_gives_its_own_end_does_not_hide_its_death() {
         let client = ShelfClient::import_within(&name, ServerProcess::soon()).unwrap();
         let given = client.give().unwrap();
         assert!(!given.is_empty());
-        // A call that begins, and one that is answered before.
+        // A call that begins, and a call before it that is answered.
         let called = client.clone();
         let caller = thread::spawn(move || called.stay());
         until("the call to begin", || (client.counters().calls >= 2 && client.null().is_ok()).then_some(()));
@@ -160,8 +160,8 @@ fn a_socket_is_refused_where_its_senders_death_could_not_be_heard() {
     let pipe = || vec![OwnedFd::from(std::io::pipe().unwrap().0)];
     let socket = || vec![OwnedFd::from(UnixStream::pair().unwrap().0)];
     let no_room = |result| assert!(matches!(result, Err(CallError::NoResources(..))), "{result:?}");
-    // Until there is room for one more descriptor. A file takes two for a moment, as it comes in an
-    // transit socket; a socket has its sender's process watched before it is taken out.
+    // Until there is room for one more descriptor. A file takes two for a moment, because it comes
+    // in an envelope. A socket's sender is watched before the socket is taken out.
     let mut put = 0;
     while shelf.put(pipe()).is_ok() {
         put += 1;

@@ -1,4 +1,4 @@
-//! Ends that lie about files.
+//! Ends of bindings that lie about files.
 
 use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, gone, on_the_stack, out_of_band};
 use crate::scene::Scene;
@@ -11,7 +11,7 @@ use underpass_os::{Directory, Listening, Socket, clock};
 use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
-/// What a domain says that has no resources.
+/// The refusal of a domain that has no resources.
 const NO_RESOURCES: u16 = 3;
 
 pub fn procedure(name: &str) -> u16 {
@@ -19,8 +19,8 @@ pub fn procedure(name: &str) -> u16 {
     procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Porter").index
 }
 
-/// The announcement of a parcel whose bytes, so many, lie in the A-stack of `slot`, with so many
-/// files.
+/// The announcement of an out-of-band message with `files` files, whose `length` bytes lie in the
+/// A-stack of `slot`.
 pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
     let mut bytes = crate::end::announcement(slot, length);
     bytes[1] = 1;
@@ -28,12 +28,12 @@ pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
     bytes
 }
 
-/// A binding made by hand.
+/// A hand-made binding.
 pub fn bind(server: &ServerProcess) -> End {
     bind_to(server.name())
 }
 
-/// The same by the server's name.
+/// As [`bind`], by the server's name.
 pub fn bind_to(server: &str) -> End {
     let socket = Socket::connect(&Directory::from_environment(), server).unwrap();
     let clock = (clock::ahead_ns(), clock::now_ns());
@@ -52,7 +52,8 @@ pub fn outcome(end: &End) -> (u16, u16) {
 }
 
 impl Scene {
-    /// Whoever does this with a file loses the binding, and the file is left nowhere.
+    /// Checks that a client that does `lie` with a file loses the binding, and that no copy of the
+    /// file is left.
     fn closes(&self, lie: impl FnOnce(&End, BorrowedFd<'_>)) {
         let end = bind(&self.server);
         let (file, reader) = watched();
@@ -72,10 +73,11 @@ impl Scene {
 }
 
 #[test]
-fn parcels_that_are_not_as_announced_close_the_binding() {
-    let _watchdog = Watchdog::new("parcels_that_are_not_as_announced_close_the_binding");
+fn out_of_band_messages_that_are_not_as_announced_close_the_binding() {
+    let _watchdog = Watchdog::new("out_of_band_messages_that_are_not_as_announced_close_the_binding");
     let scene = Scene::new("parcels");
-    // Too few, too many, none; of no slot; more than any message has, of which most never come in.
+    // Too few files, too many, and none. A slot that does not exist. More files than any message
+    // can carry, most of which never arrive.
     scene.closes(|end, file| end.say(&parcel(0, 3, 0), &[file; 2]));
     scene.closes(|end, file| end.say(&parcel(0, 1, 0), &[file; 2]));
     scene.closes(|end, file| end.say(&parcel(0, 0, 0), &[file]));
@@ -83,7 +85,7 @@ fn parcels_that_are_not_as_announced_close_the_binding() {
     scene.closes(|end, file| end.say(&parcel(SLOTS as u16, 1, 0), &[file]));
     scene.closes(|end, file| end.say(&parcel(0, FILES as u16 + 1, 0), &[file; FILES + 1]));
     scene.closes(|end, file| end.say(&parcel(0, u16::MAX, 0), &[file; FILES]));
-    // Bytes where there are none, in the A-stack and in a file that is no memory.
+    // Bytes where there are none: in the A-stack, and in a file that is not memory.
     for length in [STACK as u64 + 1, u64::MAX] {
         scene.closes(|end, file| {
             end.say(&parcel(0, 1, length), &[file]);
@@ -91,8 +93,8 @@ fn parcels_that_are_not_as_announced_close_the_binding() {
         });
     }
     scene.closes(|end, file| end.pass(0, 0, file));
-    // A file beside a message that takes none: a bell, a question for a channel, and calls given
-    // up.
+    // A file beside a message that takes none: a doorbell, a question for a channel, and abandoned
+    // calls.
     for kind in [0, 3, 11] {
         scene.closes(|end, file| {
             let mut said = [0; 16];
@@ -100,7 +102,7 @@ fn parcels_that_are_not_as_announced_close_the_binding() {
             end.say(&said, &[file]);
         });
     }
-    // A message that says that files came, and a parcel for another.
+    // A message that claims to bring files, and an out-of-band message for another call.
     scene.closes(|end, file| {
         end.say(&parcel(1, 1, 0), &[file]);
         end.post(&out_of_band(0, procedure("read")));
@@ -119,7 +121,8 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
         end.post(&out_of_band(slot, procedure(what)));
         assert_eq!(outcome(&end), (slot, BAD_ARGUMENTS), "{what} with {files} files");
     };
-    // Too few for the values, too many, for a procedure that wants none, and for none at all.
+    // Too few files for the values and too many, for a procedure that takes none, and for no
+    // procedure at all.
     announced(0, "count", &[5], 4);
     announced(1, "count", &[5], 6);
     announced(2, "null", &[], 1);
@@ -132,7 +135,7 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
     end.say(&parcel(7, 1, 0), &[file.as_fd()]);
     end.post(&out_of_band(7, u16::MAX));
     assert_eq!(outcome(&end), (7, BAD_ARGUMENTS), "no such procedure");
-    // The binding goes on, and has none of them.
+    // The binding goes on, and holds none of the files.
     end.post(&Cell::new(0, procedure("null")));
     assert_eq!(outcome(&end), (0, DONE));
     drop(file);
@@ -153,14 +156,14 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
             end.socket.send(&parcel(slot, FILES as u16, 0), &[file.as_fd(); FILES]).ok()
         });
     }
-    // One that is told that there is no room for its files; when it is, all before it have been
-    // looked at.
+    // A call that is told that there is no room for its files. At that point, all earlier calls
+    // have been examined.
     end.fill_stack(60, &[1]);
     end.say(&parcel(60, 1, 1), &[file.as_fd()]);
     end.post(&out_of_band(60, procedure("maybe")));
     assert_eq!(outcome(&end), (60, NO_RESOURCES));
     let more = scene.files.others();
-    // The binding's socket, the way to the thread that receives them, and a message on its way.
+    // The binding's socket, the way to the thread that receives files, and a message in transit.
     assert!(more <= 2 + FILES_WAITING + FILES, "{more} files more");
     drop(file);
     drop(end);
@@ -168,7 +171,7 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
     scene.is_unharmed();
 }
 
-/// A server made by hand, and what a client makes of it.
+/// Runs a hand-made server that does `lie`, and a client that does `call`.
 pub fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&PorterClient) -> R) -> R {
     let name = Room::name(of);
     let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
@@ -194,7 +197,7 @@ pub fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&Po
     })
 }
 
-/// The next call that comes to a server made by hand, whatever files it brings.
+/// The next call that comes to a hand-made server, whatever files it brings.
 fn call(end: &End) -> u16 {
     until("a call", || end.take()).slot()
 }
@@ -215,7 +218,8 @@ fn a_client_is_not_hurt_by_files_that_do_not_fit_a_result() {
         reply(end, call(end), &[0, 3], &[file.as_fd(); 4]);
         reply(end, call(end), &[0], &[file.as_fd()]);
         reply(end, call(end), &[0, 2], &[file.as_fd(); 2]);
-        // A parcel for a call that there is not, then one for this that is none.
+        // An out-of-band message for a call that does not exist, and then an invalid one for this
+        // call.
         let slot = call(end);
         end.say(&parcel(40, 1, 0), &[file.as_fd()]);
         end.say(&parcel(slot, 2, 0), &[file.as_fd()]);

@@ -1,4 +1,4 @@
-//! The kernel locks that a client can hold for ever, of what it passes to its server.
+//! The kernel locks that a client can hold for ever, of files that it passes to its server.
 
 use crate::end::{End, HEAD, announcement, out_of_band};
 use crate::liars::{bind_to, outcome, parcel, procedure};
@@ -21,23 +21,25 @@ const READY: [u32; 2] = [1, 4];
 /// The locks in the table of decision 0056.
 #[derive(Clone, Copy, Debug)]
 pub enum Lock {
-    /// The lock of a pipe. The last close of an end takes it.
+    /// The lock of a pipe. Closing the last copy of an end takes it.
     Pipe,
-    /// The lock of an epoll that watches a pipe. The last close of what an epoll watches takes it.
+    /// The lock of an epoll that watches a pipe. Closing the last copy of a watched file takes it.
     WatchedPipe,
-    /// The same with a socket instead of a pipe.
+    /// As [`WatchedPipe`](Self::WatchedPipe), with a socket.
     WatchedSocket,
-    /// The same with an end of a connection like a binding's.
+    /// As [`WatchedPipe`](Self::WatchedPipe), with an end of a connection like a binding's.
     WatchedConnection,
-    /// The lock of an annex's inode. `MADV_REMOVE` takes it, which gives back the pages.
+    /// The lock of the inode of an overflow buffer. `MADV_REMOVE`, which gives the pages back,
+    /// takes it.
     Annex,
-    /// The lock of a socket's receivers. `recvmsg` takes it; the peer has a copy of the passed end.
+    /// The lock of a socket's receivers. `recvmsg` takes it. The peer keeps a copy of the passed
+    /// end.
     Receiver,
     /// The lock of an open file's offset. A handler that reads the file takes it.
     Offset,
 }
 
-/// A lock that is held until this is dropped, and what belongs to it.
+/// A lock that is held until this value is dropped, and what belongs to it.
 pub struct Held {
     _snare: Snare,
     _beside: Box<dyn Any>,
@@ -58,7 +60,7 @@ impl Lock {
         Self::Offset,
     ];
 
-    /// Passes a file to the `public` server `to`, and holds this lock of it.
+    /// Passes a file to the `public` server `to`, and holds this lock of the file.
     pub fn hold(self, page: Box<dyn MissingPage>, to: &str) -> Held {
         match self {
             Self::Pipe => {
@@ -86,10 +88,10 @@ impl Lock {
         }
     }
 
-    /// Waits until a kernel thread of the server waits for it, if any is to.
+    /// Waits until a kernel thread of the server waits for the lock, if one will.
     pub fn until_waited_for(self, server: u32) {
         match self {
-            // The server receives elsewhere.
+            // The server receives on another socket.
             Self::Receiver => {}
             Self::Offset => until("a handler to hang", || state_of(server).contains('D').then_some(())),
             _ => one_closes(server),
@@ -97,7 +99,7 @@ impl Lock {
     }
 }
 
-/// Passes `file`, of which nobody else has a copy, over a binding that ends then.
+/// Passes `file`, of which no other copy exists, over a binding that then ends.
 fn leave(file: OwnedFd, to: &str) {
     let end = bind_to(to);
     end.say(&parcel(0, 1, 0), &[file.as_fd()]);
@@ -110,7 +112,8 @@ fn watched(page: Box<dyn MissingPage>, file: OwnedFd, events: u32, beside: impl 
     held(snare, beside)
 }
 
-/// Replaces an annex while its lock is held: the call that brings the new annex is answered.
+/// Replaces an overflow buffer while its lock is held. The call that brings the new buffer is
+/// answered.
 fn annex(page: Box<dyn MissingPage>, to: &str) -> Held {
     let end = bind_to(to);
     let calls = |number: u8, file: &OwnedFd| {
@@ -137,21 +140,21 @@ fn ticket(end: &End) -> Socket {
     Socket::adopt(files.pop().expect("a server that lets its bindings be shared")).unwrap()
 }
 
-/// Uses a ticket, and receives from the end that was passed with it: the server welcomes the client
-/// all the same.
+/// Uses a ticket, and receives from the end that was passed with it. The server still welcomes the
+/// client.
 fn receiver(page: Box<dyn MissingPage>, to: &str) -> Held {
     let end = bind_to(to);
     let ticket = ticket(&end);
     let (kept, passed) = Socket::pair().unwrap();
     kept.send(b"for the snare", &[]).unwrap();
     let snare = Snare::of_socket(page, passed.try_clone().unwrap());
-    // What the server would receive from the end that was passed to it.
+    // The message that the server would receive from the end that was passed to it.
     kept.send(b"a message", &[]).unwrap();
     let clock = (clock::ahead_ns(), clock::now_ns());
     let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false), clock));
     ticket.send(&hello, &[passed.as_fd()]).unwrap();
     drop(passed);
-    // The welcome comes all the same: the server sends there, and hears elsewhere.
+    // The welcome still comes: the server sends over that end, and receives elsewhere.
     kept.wait(u64::MAX / 2).unwrap();
     assert_eq!(kept.receive(&mut vec![0; 1 << 16]).unwrap().files.len(), 2);
     held(snare, (end, ticket, kept))

@@ -1,7 +1,7 @@
-//! Open files as arguments and results: they arrive, and none is left anywhere, whatever ends.
+//! Open files as arguments and results. They arrive, and no copy stays open, whichever side ends.
 //!
-//! That none is left is seen at a pipe: it ends for its reader when the last file is closed through
-//! which it could be written, in any process and in any message under way.
+//! A pipe shows that no copy is left: its reader sees the end when the last writable copy is
+//! closed, in any process and in any message in transit.
 
 mod another_user;
 #[path = "../hostile/end.rs"]
@@ -32,8 +32,8 @@ fn server(of: &str) -> ServerProcess {
     ServerProcess::start(SERVER, &Room::name(of), "porter")
 }
 
-/// One that every user may import, and that has one processor: a worker that hangs is its only one,
-/// unless another takes its place.
+/// A server that every user may import. It has one processor, so a worker that hangs is its only
+/// one, unless another takes its place.
 fn public(of: &str) -> ServerProcess {
     ServerProcess::start_with(SERVER, &Room::name(of), "public", |command| {
         command.env("UNDERPASS_PROCESSORS", "1");
@@ -44,18 +44,19 @@ fn import(server: &ServerProcess) -> PorterClient {
     PorterClient::import_within(server.name(), ServerProcess::soon()).unwrap()
 }
 
-/// A pipe's end to send, and the other end, which tells when it is closed everywhere.
+/// A pipe's writing end, and the reading end, which shows when the former is closed everywhere.
 fn watched() -> (OwnedFd, PipeReader) {
     let (reader, writer) = pipe().unwrap();
     (writer.into(), reader)
 }
 
-/// Waits until nobody can write any more. For ever: the watchdog looks after who waits in vain.
+/// Waits until nothing can write any more. There is no limit, because the watchdog ends a test that
+/// waits in vain.
 fn closed_everywhere(mut reader: PipeReader) {
     assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
 }
 
-/// What tells a pipe, or a file, from all others.
+/// The identity of a pipe or a file.
 fn identity(file: impl AsFd) -> (u64, u64) {
     let found = File::from(file.as_fd().try_clone_to_owned().unwrap()).metadata().unwrap();
     (found.dev(), found.ino())

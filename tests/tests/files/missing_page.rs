@@ -1,4 +1,4 @@
-//! Pages that do not come before they are released: a system call that touches one hangs in the
+//! Pages that do not come before they are released. A system call that touches one hangs in the
 //! kernel.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
@@ -18,27 +18,27 @@ const USERFAULTFD: c_long = 323;
 const USERFAULTFD: c_long = 282;
 /// `O_CLOEXEC`.
 const CLOEXEC: c_int = 0o2_000_000;
-/// Of the kernel's `userfaultfd.h`: requests with the sizes of what they take, and the version.
+/// From the kernel's `userfaultfd.h`: requests with the sizes of their arguments, and the version.
 const API: (c_ulong, u64) = (0xc018_aa3f, 0xaa);
 const REGISTER: c_ulong = 0xc020_aa00;
 const ZEROPAGE: c_ulong = 0xc020_aa04;
-/// A page is missing.
+/// The mode that reports missing pages.
 const MISSING: u64 = 1;
 const PAGE: usize = 4096;
 
-/// One of this process's.
+/// A missing page of this process.
 pub trait MissingPage: Send {
-    /// Where it is, for as long as this process.
+    /// Its address, which is valid for as long as this process lives.
     fn address(&self) -> usize;
 
-    /// Waits until a system call has touched it.
+    /// Waits until a system call has touched the page.
     fn until_touched(&mut self);
 
-    /// The page comes, or the system call fails.
+    /// Lets the page come, or lets the system call fail.
     fn release(&mut self);
 }
 
-/// A private page, to be read and written: the first one of `file`, or a fresh one.
+/// A private readable and writable page: the first one of `file`, or a fresh one.
 pub fn map(file: Option<BorrowedFd<'_>>) -> usize {
     // `MAP_PRIVATE`, with `MAP_ANONYMOUS` if there is no file.
     let (flags, number) = file.map_or((0x22, -1), |file| (2, file.as_raw_fd()));
@@ -48,14 +48,14 @@ pub fn map(file: Option<BorrowedFd<'_>>) -> usize {
     page
 }
 
-/// A page whose faults this process is to serve (`userfaultfd`).
+/// A page whose faults this process handles (`userfaultfd`).
 pub struct Userfault {
     faults: File,
     page: usize,
 }
 
 impl Userfault {
-    /// Nothing, and why, where this process may not serve those of system calls.
+    /// The error says why this process may not handle the faults of system calls.
     pub fn new() -> Result<Self, Error> {
         // SAFETY: it makes a descriptor, or fails.
         let number = unsafe { syscall(USERFAULTFD, CLOEXEC) };
@@ -86,7 +86,8 @@ impl MissingPage for Userfault {
 
     fn release(&mut self) {
         let mut range = [self.page as u64, PAGE as u64, 0, 0];
-        // SAFETY: as many words as the request says, of a page that was registered there.
+        // SAFETY: the pointer leads to as many words as the request takes. The page was registered
+        // there.
         assert_eq!(unsafe { ioctl(self.faults.as_raw_fd(), ZEROPAGE, range.as_mut_ptr()) }, 0);
     }
 }

@@ -1,5 +1,5 @@
-//! A server, a client of it that is honest, and what files the server has open when nobody else is
-//! there.
+//! A server, an honest client of it, and the files that the server has open while no other client
+//! is there.
 
 use crate::{import, server};
 use underpass_tests::{Files, Porter, PorterClient, ServerProcess};

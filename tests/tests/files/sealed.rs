@@ -1,4 +1,5 @@
-//! Sealed memory: read where it lies, changed by nobody, and gone with the last who has it.
+//! Sealed memory: it is read in place, nobody can change it, and it is freed when its last holder
+//! ends.
 
 use crate::end::{BAD_ARGUMENTS, DONE, out_of_band};
 use crate::liars::{bind, outcome, parcel, procedure};
@@ -10,7 +11,7 @@ use underpass::{Sealed, Shared};
 use underpass_os::{Memory, PayloadFile};
 use underpass_tests::{Files, Porter, ServerProcess, Watchdog, until};
 
-/// The mappings of sealed memory that `pid` has.
+/// The mappings of sealed memory in `pid`.
 fn sealed_of(pid: u32) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     maps.lines().filter(|line| line.contains("underpass-sealed")).count()
@@ -41,7 +42,7 @@ fn bytes_of_any_number_are_read_and_not_changed() {
     }
     let (beside, sealed) = porter.seal(100_000).unwrap();
     assert_eq!((beside.len(), &*sealed[0], &*sealed[1]), (50_000, &[7; 100_000][..], &sealed[0][..]));
-    // Back to where they came from.
+    // The memory goes back to its maker.
     assert_eq!(porter.total(sealed[0].clone()), Ok((700_000, false)));
     has_no_more(&server, &files);
 }
@@ -54,7 +55,7 @@ fn memory_that_could_change_is_the_error_of_one_call() {
     porter.null().unwrap();
     let files = Files::of(server.pid());
     let end = bind(&server);
-    // Without seals; sealed, but mapped to be written; no memory.
+    // Memory without seals; sealed memory that is mapped writable; a file that is not memory.
     let unsealed = PayloadFile::create("underpass-sealed").unwrap();
     unsealed.write(&[1; 5000], 0).unwrap();
     let (_mapped, writable) = Memory::create("underpass-sealed", 8192).unwrap();
@@ -76,8 +77,8 @@ fn memory_that_could_change_is_the_error_of_one_call() {
 }
 
 #[test]
-fn whoever_dies_the_memory_is_gone_with_the_last_who_has_it() {
-    let _watchdog = Watchdog::new("whoever_dies_the_memory_is_gone_with_the_last_who_has_it");
+fn sealed_memory_is_freed_with_its_last_holder_whichever_dies() {
+    let _watchdog = Watchdog::new("sealed_memory_is_freed_with_its_last_holder_whichever_dies");
     let mut server = server("sealed-dies");
     let porter = import(&server);
     let sealed = Sealed::new(&[9; 300_000]).unwrap();
@@ -88,6 +89,6 @@ fn whoever_dies_the_memory_is_gone_with_the_last_who_has_it() {
     let file = File::from(sealed.as_fd().try_clone_to_owned().unwrap());
     server.kill();
     assert!(porter.keep(sealed.clone()).is_err());
-    // What its maker has is as it was, and the maker itself can't change it.
+    // The maker's memory is unchanged, and the maker itself cannot change it.
     assert!(sealed.iter().all(|&byte| byte == 9) && file.write_at(&[1], 0).is_err());
 }

@@ -1,4 +1,4 @@
-//! Files arrive, in every shape and in their order.
+//! Files arrive in order, at every position that a type can have.
 
 use crate::{identity, import, server, watched};
 use std::fs::File;
@@ -30,7 +30,7 @@ fn package() -> Package {
     }
 }
 
-/// Which files, in the order of their places.
+/// The identities of the files, in the order of their positions.
 fn identities(package: &Package) -> Vec<(u64, u64)> {
     fn of(item: &Item, found: &mut Vec<(u64, u64)>) {
         match item {
@@ -52,7 +52,7 @@ fn identities(package: &Package) -> Vec<(u64, u64)> {
     found
 }
 
-/// What every implementation does, over a binding and directly.
+/// Checks what every implementation does, over a binding and directly.
 fn carries(porter: &impl Porter) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(b"to the server").unwrap();
@@ -113,8 +113,8 @@ fn a_call_within_a_domain_carries_files() {
 }
 
 #[test]
-fn as_many_as_promised_and_no_more() {
-    let _watchdog = Watchdog::new("as_many_as_promised_and_no_more");
+fn a_call_carries_as_many_files_as_promised_and_no_more() {
+    let _watchdog = Watchdog::new("a_call_carries_as_many_files_as_promised_and_no_more");
     let server = server("as-many");
     let porter = import(&server);
     let most = underpass_channel::layout::FILES;
@@ -129,8 +129,8 @@ fn as_many_as_promised_and_no_more() {
 }
 
 #[test]
-fn callers_at_once_get_their_own() {
-    let _watchdog = Watchdog::new("callers_at_once_get_their_own");
+fn concurrent_callers_get_their_own_files() {
+    let _watchdog = Watchdog::new("concurrent_callers_get_their_own_files");
     let server = server("at-once");
     let porter = import(&server);
     let callers: Vec<_> = (0..16)

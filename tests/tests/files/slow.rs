@@ -1,8 +1,8 @@
-//! Files that take as long to be closed as their sender likes: nobody waits for that but their
-//! sender's own.
+//! Files whose closing takes as long as their sender wants. Only the sender's own domain waits for
+//! that.
 //!
-//! Such a file is a TCP socket that is told to linger, with more in it than its peer takes. Who
-//! closes it waits until that has read, or is gone.
+//! Such a file is a TCP socket with a linger time that holds more than its peer reads. Closing it
+//! waits until the peer has read everything, or is gone.
 
 use crate::end::{End, gone};
 use crate::liars::{bind, lied_to, parcel};
@@ -23,9 +23,10 @@ unsafe extern "C" {
     fn setsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, len: u32) -> c_int;
 }
 
-/// A socket whose last close takes as long as the other exists, which it isn't read from.
+/// A socket whose last close takes as long as the other end exists, since nothing reads from that
+/// end.
 fn lingering() -> (TcpStream, TcpStream) {
-    /// `SOL_SOCKET`, `SO_LINGER`, and longer than any test.
+    /// `SOL_SOCKET`, `SO_LINGER`, and a time longer than any test.
     const LINGER: (c_int, c_int, [c_int; 2]) = (1, 13, [1, 3600]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -46,24 +47,25 @@ fn lingering() -> (TcpStream, TcpStream) {
     (socket, peer)
 }
 
-/// `/proc/PID/task/TID/stat` of the closers of `pid`.
+/// The `/proc/PID/task/TID/stat` of the closing threads of `pid`.
 fn stats_of_closers(pid: u32) -> impl Iterator<Item = String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
     stats.filter(|stat| stat.contains("(underpass-close"))
 }
 
-/// Kernel threads of `pid` that close.
+/// The number of kernel threads of `pid` that close files.
 pub fn closers(pid: u32) -> usize {
     stats_of_closers(pid).count()
 }
 
-/// Closers of `pid` that wait for a kernel lock: their sleep can't be interrupted.
+/// The number of closing threads of `pid` that wait for a kernel lock. Such a sleep cannot be
+/// interrupted.
 pub fn closers_that_hang(pid: u32) -> usize {
     stats_of_closers(pid).filter(|stat| stat.contains(") D ")).count()
 }
 
-/// Files that the kernel threads of `pid` have which receive what is passed.
+/// The number of files that are open in the kernel threads of `pid` which receive passed files.
 pub fn kept_by_file_threads(pid: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let threads = tasks.filter(|task| {
@@ -77,8 +79,8 @@ pub fn one_closes(pid: u32) {
     until("somebody to close it", || (closers(pid) == 1).then_some(()));
 }
 
-/// Others of the same user come, call and pass files meanwhile, each of which is closed by its
-/// taker.
+/// Other clients of the same user import, call and pass files meanwhile. The receiver closes each
+/// of these files.
 pub fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
     let other = import(server);
     for porter in [honest, &other] {
@@ -93,7 +95,7 @@ pub fn until_nobody_closes(pid: u32) {
     until("nobody to close", || (closers(pid) == 0).then_some(()));
 }
 
-/// The server hears nothing until all of this is said.
+/// The server is stopped until `say` has finished.
 fn at_once(server: &ServerProcess, say: impl FnOnce()) {
     stop(server.pid());
     say();
@@ -101,7 +103,7 @@ fn at_once(server: &ServerProcess, say: impl FnOnce()) {
 }
 
 impl Scene {
-    /// Whoever leaves a file so holds nobody up.
+    /// Checks that a client that leaves a file in this way delays nobody.
     fn holds_nobody_up(&self, leave: impl FnOnce(TcpStream)) {
         let (socket, peer) = lingering();
         leave(socket);
@@ -115,12 +117,12 @@ impl Scene {
         until("nobody to close", || (closers(self.server.pid()) == 0).then_some(()));
     }
 
-    /// Says this, all of which is there when the server hears of the first.
+    /// Says all of this while the server is stopped, so that the server finds all of it at once.
     fn says_at_once(&self, say: impl FnOnce()) {
         at_once(&self.server, say);
     }
 
-    /// Passes `socket` with `bytes`, and has it no more when the server gets it.
+    /// Passes `socket` with `bytes`, and has closed its own copy when the server gets it.
     fn passes(&self, to: &Socket, bytes: &[u8], socket: TcpStream) {
         self.says_at_once(|| {
             to.send(bytes, &[socket.as_fd()]).unwrap();
@@ -130,11 +132,11 @@ impl Scene {
 }
 
 #[test]
-fn a_file_that_no_call_takes_holds_nobody_up() {
-    let _watchdog = Watchdog::new("a_file_that_no_call_takes_holds_nobody_up");
+fn a_file_that_no_call_takes_delays_nobody() {
+    let _watchdog = Watchdog::new("a_file_that_no_call_takes_delays_nobody");
     let scene = Scene::new("slow");
-    // It ends with its binding; another comes in its place; it comes with what has none; it is one
-    // too few.
+    // It ends with its binding. It is replaced by another file. It comes with a message that takes
+    // none. It is one file too few.
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 1, 0), socket));
     scene.holds_nobody_up(|socket| {
         let end = bind(&scene.server);
@@ -145,12 +147,12 @@ fn a_file_that_no_call_takes_holds_nobody_up() {
     });
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &[0; 16], socket));
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 2, 0), socket));
-    // As bytes of a message, and where an annex should be.
+    // As the bytes of a message, and in the place of an overflow buffer.
     let (bytes, mut annex) = (crate::end::announcement(0, 8), crate::end::announcement(0, 8));
     (annex[1], annex[6]) = (3, 1);
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &bytes, socket));
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &annex, socket));
-    // More than any honest message has.
+    // More files than any honest message has.
     let null = File::open("/dev/null").unwrap();
     scene.holds_nobody_up(|socket| {
         let end = bind(&scene.server);
@@ -164,8 +166,8 @@ fn a_file_that_no_call_takes_holds_nobody_up() {
 }
 
 #[test]
-fn nor_does_one_that_nobody_has_looked_at() {
-    let _watchdog = Watchdog::new("nor_does_one_that_nobody_has_looked_at");
+fn a_file_that_nobody_has_looked_at_delays_nobody() {
+    let _watchdog = Watchdog::new("a_file_that_nobody_has_looked_at_delays_nobody");
     let scene = Scene::new("unseen");
     let violates = [1; 7];
     for before in [&violates[..], &[]] {
@@ -192,11 +194,11 @@ fn nor_does_one_that_nobody_has_looked_at() {
             drop(theirs);
         });
     });
-    // Of who has no binding.
+    // From a client without a binding.
     let connect = || Socket::connect(&Directory::from_environment(), scene.server.name()).unwrap();
     let null = File::open("/dev/null").unwrap();
     if connect().send(b"hello", &[null.as_fd()]).is_err() {
-        // The kernel lets none through to who has not been let in (`SO_PASSRIGHTS`).
+        // The kernel passes no files to a peer that has not been admitted (`SO_PASSRIGHTS`).
         return;
     }
     scene.holds_nobody_up(|socket| scene.passes(&connect(), b"hello", socket));
@@ -211,8 +213,8 @@ fn nor_does_one_that_nobody_has_looked_at() {
     });
 }
 
-/// Leaves more files than may be left, behind one that holds them up. Each takes the place of the
-/// one before.
+/// Leaves more files than may be left, behind one that delays them. Each takes the place of the one
+/// before.
 fn pile_up(end: &End) {
     let slow = File::open("/").unwrap();
     for _ in 0..2 * FILES_WAITING / FILES {
@@ -221,8 +223,8 @@ fn pile_up(end: &End) {
 }
 
 #[test]
-fn what_is_still_to_be_closed_is_bounded_and_counts() {
-    let _watchdog = Watchdog::new("what_is_still_to_be_closed_is_bounded_and_counts");
+fn files_still_to_be_closed_are_bounded_and_counted() {
+    let _watchdog = Watchdog::new("files_still_to_be_closed_are_bounded_and_counted");
     let name = Room::name("bounded");
     let mut command = Command::new(SERVER);
     command.args([&name, "few-bindings", "3"]);
@@ -238,8 +240,8 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
         let kept = || kept_by_file_threads(server.pid());
         until("as many as may be left", || (kept() > ends * FILES_WAITING).then_some(()));
         for _ in 0..20 {
-            // Each twice, as one that is to be closed and in its transit socket; beside them the standard
-            // three, and its end of the exchange.
+            // Each file counts twice, once as a file to be closed and once in its envelope. Also
+            // there are the three standard files and the thread's end of the exchange.
             let most = 5 + 2 * ends * (FILES_WAITING + 2 * FILES + 1);
             assert!(kept() <= most, "{} files more", kept());
             assert_eq!((closers(server.pid()), honest.count(vec![watched().0])), (1, Ok(1)));
@@ -259,10 +261,10 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
 
 /// A server passes `file`, and no call of its client takes it.
 pub fn leave_to_the_client(end: &End, file: OwnedFd) {
-    // For a call that there is not. The client keeps the file until the binding has ended.
+    // For a call that does not exist. The client keeps the file until the binding has ended.
     end.say(&parcel(40, 1, 0), &[file.as_fd()]);
     drop(file);
-    // A ticket that nobody asked for ends it.
+    // A ticket that was not asked for ends the binding.
     let mut ticket = [0; 16];
     ticket[0] = 8;
     end.say(&ticket, &[File::open("/dev/null").unwrap().as_fd()]);
@@ -279,7 +281,7 @@ fn a_client_is_not_held_up_by_its_servers_files() {
         let result = client.null();
         assert!(matches!(result, Err(CallError::ProtocolViolation(_))), "{result:?}");
         until("somebody to close it", || (closers(std::process::id()) > 0).then_some(()));
-        // The clerk hears of others.
+        // The clerk still serves other bindings.
         let hasty = beside.with_deadline(std::time::Duration::from_millis(20));
         assert!(matches!(hasty.hold(watched().0), Err(CallError::Deadline(_))));
         others_go_on(&honest, &import(&honest));

@@ -1,4 +1,4 @@
-//! System calls that hold a kernel lock for as long as their caller likes: they touch a page that
+//! System calls that hold a kernel lock for as long as their caller wants: they touch a page that
 //! does not come.
 
 use crate::missing_page::MissingPage;
@@ -19,14 +19,14 @@ unsafe extern "C" {
 /// `O_CLOEXEC`.
 const CLOEXEC: c_int = 0o2_000_000;
 
-/// A kernel thread of this process that hangs in the kernel, with the locks that it has taken.
+/// A kernel thread of this process that hangs in the kernel while it holds locks.
 pub struct Snare {
     page: Box<dyn MissingPage>,
     stuck: Option<JoinHandle<()>>,
 }
 
 impl Snare {
-    /// One that hangs in `call`, which touches the page that it gets.
+    /// A thread that hangs in `call`, which touches the given page.
     fn new(mut page: Box<dyn MissingPage>, call: impl FnOnce(*mut c_void) + Send + 'static) -> Self {
         let address = page.address();
         let stuck = std::thread::spawn(move || call(address as *mut c_void));
@@ -34,7 +34,7 @@ impl Snare {
         Self { page, stuck: Some(stuck) }
     }
 
-    /// Holds the lock of the pipe of which `writer` is an end.
+    /// Holds the lock of the pipe whose end is `writer`.
     pub fn of_pipe(page: Box<dyn MissingPage>, writer: OwnedFd) -> Self {
         Self::new(page, move |page| {
             // SAFETY: the page is there for as long as this process.
@@ -42,18 +42,18 @@ impl Snare {
         })
     }
 
-    /// Holds the lock of an epoll that watches `file`, which is ready for `events`.
+    /// Holds the lock of an epoll that watches `file`. The file is ready for `events`.
     pub fn of_epoll(page: Box<dyn MissingPage>, file: BorrowedFd<'_>, events: u32) -> Self {
         // SAFETY: it makes a descriptor.
         let number = unsafe { epoll_create1(CLOEXEC) };
         // SAFETY: it was opened just now.
         let epoll = unsafe { OwnedFd::from_raw_fd(number) };
         let event = [events, 0, 0];
-        // SAFETY: an event has 12 bytes, or 16 of which the others are not read.
+        // SAFETY: an event has 12 bytes, or 16 of which the last 4 are not read.
         let added = unsafe { epoll_ctl(epoll.as_raw_fd(), 1, file.as_raw_fd(), (&raw const event).cast()) };
         assert_eq!(added, 0);
         Self::new(page, move |page| {
-            // SAFETY: the page is there for as long as this process, and has room for one event.
+            // SAFETY: the page exists for as long as this process, and has room for one event.
             unsafe { epoll_wait(epoll.as_raw_fd(), page, 1, -1) };
         })
     }
@@ -66,7 +66,7 @@ impl Snare {
         })
     }
 
-    /// Holds the lock that a receipt from `socket` takes, in which a message lies.
+    /// Holds the lock that a receipt from `socket` takes. A message is waiting there.
     pub fn of_socket(page: Box<dyn MissingPage>, socket: OwnedFd) -> Self {
         Self::new(page, move |page| {
             // SAFETY: as for an epoll.
@@ -74,8 +74,8 @@ impl Snare {
         })
     }
 
-    /// Holds the lock of the offset of an open file, of which `file` is not the only descriptor:
-    /// the kernel takes it for shared ones alone.
+    /// Holds the lock of the offset of an open file. `file` is not its only descriptor: the kernel
+    /// takes this lock only for shared ones.
     pub fn of_offset(page: Box<dyn MissingPage>, file: OwnedFd) -> Self {
         Self::new(page, move |page| {
             // SAFETY: as for an epoll.

@@ -1,4 +1,4 @@
-//! Clients that lie about annexes, or damage them while the server reads.
+//! Clients that lie about overflow buffers, or damage them while the server reads.
 
 use crate::clients::{Scene, call, outcome};
 use crate::end::procedure;
@@ -12,8 +12,8 @@ use underpass_os::Memory;
 use underpass_tests::{Watchdog, until};
 use underpass_wire::{Sink, to_bytes};
 
-/// Announces that the first `length` bytes of `file`, the annex `number` of `slot`, are what the
-/// next message over that slot has.
+/// Announces that the next message over `slot` consists of the first `length` bytes of `file`,
+/// which becomes overflow buffer `number` of that slot.
 fn announce(end: &End, slot: u16, number: u16, length: u64, files: &[BorrowedFd<'_>]) {
     let mut said = crate::end::announcement(slot, length);
     said[1] = 3;
@@ -21,7 +21,7 @@ fn announce(end: &End, slot: u16, number: u16, length: u64, files: &[BorrowedFd<
     end.say(&said, files);
 }
 
-/// Offers `file` as an annex of `slot`, for results.
+/// Offers `file` as an overflow buffer of `slot`, for results.
 fn offer(end: &End, slot: u16, number: u16, files: &[BorrowedFd<'_>]) {
     let mut said = crate::end::announcement(slot, 0);
     said[0] = 10;
@@ -42,10 +42,11 @@ fn annex() -> (OverflowBuffer, OwnedFd) {
 }
 
 #[test]
-fn what_is_no_annex_is_not_mapped() {
-    let _watchdog = Watchdog::new("what_is_no_annex_is_not_mapped");
+fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
+    let _watchdog = Watchdog::new("a_file_that_is_no_overflow_buffer_is_not_mapped");
     let scene = Scene::new("no-annex");
-    // No memory; not sealed, so that it could shrink under the server; of a size that no annex has.
+    // A file that is not memory; memory without seals, which could shrink under the server; a size
+    // that no overflow buffer has.
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
     let unsealed = blob(&vec![0; *OVERFLOW_SIZES.start()]);
     let (_odd, odd) = Memory::create("hostile", OVERFLOW_SIZES.start() + 4096).unwrap();
@@ -57,7 +58,8 @@ fn what_is_no_annex_is_not_mapped() {
         });
     }
     let (_, good) = annex();
-    // More bytes than it has; no number; no file, and two; of no slot.
+    // More bytes than it has; an invalid number; no file, and two files; a slot that does not
+    // exist.
     scene.closes(|end| {
         announce(end, 0, 1, *OVERFLOW_SIZES.start() as u64 + 1, &[good.as_fd()]);
         aside(end, 0);
@@ -70,7 +72,7 @@ fn what_is_no_annex_is_not_mapped() {
     scene.closes(|end| offer(end, 0, 1, &[]));
     scene.closes(|end| offer(end, 0, 1, &[good.as_fd(); 2]));
     scene.closes(|end| offer(end, SLOTS as u16, 1, &[good.as_fd()]));
-    // One that there is not.
+    // A buffer that does not exist.
     scene.closes(|end| end.post(&in_annex(0, procedure("count"), 10)));
     scene.closes(|end| {
         let mut said = crate::end::announcement(0, 10);
@@ -95,7 +97,7 @@ fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
     for round in 0..300u32 {
         annex.sink().put(&honest);
         end.post(&in_annex(0, count, honest.len() as u32));
-        // Lengths that lie, and pages that are taken away, while the server reads.
+        // Lying lengths, and pages that are taken away, while the server reads.
         match round % 3 {
             0 => annex.sink().put(&[255; 64]),
             1 => annex.give_back(),
@@ -104,8 +106,8 @@ fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
         let outcome = outcome(&end, 0);
         assert!(outcome == DONE || outcome == BAD_ARGUMENTS, "{outcome}");
     }
-    // By the kept word a client says that it has dropped the annex: what it names then is not
-    // there.
+    // By the buffer word a client says that it has dropped the overflow buffer. A buffer that it
+    // names afterwards does not exist.
     end.channel.set_mapped_overflow(0, 77);
     end.post(&in_annex(0, count, honest.len() as u32));
     end.hung_up();
@@ -138,8 +140,8 @@ fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
     let _watchdog = Watchdog::new("pages_that_reading_holes_took_go");
     let scene = Scene::new("holes");
     let end = scene.import();
-    // All but the length of the bytes is holes: the server's reading fills them, and would pay for
-    // them as long as the client has the file.
+    // Everything except the length is a hole. The server's reading fills the holes, and would cost
+    // the server memory for as long as the client keeps the file.
     let honest = to_bytes(&vec![0u8; 60_000]);
     let read = |number: u16| {
         let (annex, file) = annex();

@@ -1,4 +1,4 @@
-//! A client made by hand.
+//! A hand-made client.
 
 use crate::end::{End, HEAD};
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,12 +9,12 @@ use underpass_os::{Directory, Socket, clock};
 use underpass_tests::ProbeClient;
 use underpass_wire::{from_bytes, to_bytes};
 
-/// What a client says first.
+/// The first message of a client.
 pub fn hello() -> Vec<u8> {
     hello_at(clock::ahead_ns(), clock::now_ns())
 }
 
-/// The same, with a clock that is `ahead_ns` of the system's and shows `now_ns`.
+/// As [`hello`], with a clock that is `ahead_ns` ahead of the system's and shows `now_ns`.
 pub fn hello_at(ahead_ns: i64, now_ns: u64) -> Vec<u8> {
     to_bytes(&(HEAD, ProbeClient::descriptor().hash, (false, None::<u32>, false), (ahead_ns, now_ns)))
 }
@@ -23,8 +23,7 @@ pub fn connect(name: &str) -> Socket {
     Socket::connect(&Directory::from_environment(), name).unwrap()
 }
 
-/// What the server answers to `said`, and the files that come along; nothing if it hangs up
-/// instead.
+/// The server's answer to `said`, and the files that come along. `None` if it hangs up instead.
 pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
     socket.send(said, &[]).ok()?;
     socket.wait(u64::MAX / 2).unwrap();
@@ -34,12 +33,12 @@ pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
     Some((buffer, received.files))
 }
 
-/// A binding made by hand.
+/// A hand-made binding.
 pub fn import(name: &str) -> End {
     import_by(name, &hello())
 }
 
-/// The same, of who says `hello`.
+/// As [`import`], for a client that says `hello`.
 pub fn import_by(name: &str, hello: &[u8]) -> End {
     let socket = connect(name);
     let (said, files) = answer(&socket, hello).expect("an honest server welcomes an honest hello");

@@ -1,5 +1,5 @@
-//! Clients that lie to the server, or damage what they share with it: the server tells them off,
-//! and serves the others.
+//! Clients that lie to the server, or damage the memory that they share with it. The server closes
+//! their bindings and serves the others.
 
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
@@ -18,7 +18,7 @@ use underpass_os::Socket;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 use underpass_wire::to_bytes;
 
-/// An honest call made by hand: its outcome.
+/// An honest hand-made call. Returns its outcome.
 pub fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
     end.post(&Cell::inline(slot, what, bytes).unwrap());
     outcome(end, slot)
@@ -30,7 +30,7 @@ pub fn outcome(end: &End, slot: u16) -> u16 {
     reply.what()
 }
 
-/// A server, an honest client of it, and the server's files as long as nobody else is there.
+/// A server, an honest client of it, and the server's files while no other client is there.
 pub struct Scene {
     server: ServerProcess,
     honest: ProbeClient,
@@ -54,13 +54,14 @@ impl Scene {
         import(self.name())
     }
 
-    /// The server closes the binding of who does this, and nothing else changes.
+    /// Checks that the server closes the binding of a client that does `lie`, and that nothing else
+    /// changes.
     pub fn closes(&self, lie: impl FnOnce(&End)) {
         let end = self.import();
         assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
         lie(&end);
         end.hung_up();
-        // With the liar's own files still open.
+        // The liar's own files are still open here.
         self.is_unharmed();
     }
 
@@ -101,7 +102,7 @@ fn a_server_hears_of_the_end_of_a_liars_binding() {
         .unwrap();
     let null = procedure("null");
     let lies = [
-        // Some of these are calls that have begun when it turns out, and some are none.
+        // Some of these calls have begun when the lie is found, and some are no calls.
         Cell::new(SLOTS as u16, null),
         Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) },
         on_the_stack(0, null, STACK as u32 + 1),
@@ -120,14 +121,14 @@ fn a_server_hears_of_the_end_of_a_liars_binding() {
 fn a_head_of_random_bits_closes_its_binding() {
     let _watchdog = Watchdog::new("a_head_of_random_bits_closes_its_binding");
     let scene = Scene::new("heads");
-    // A place that there is not, more bytes than a line has, a length where there is none, all of
-    // them.
+    // A place that does not exist; more bytes than a line has; a length where there is none; all of
+    // these.
     for bits in [3 << 54, 57 << 48, 1 << 54 | 1 << 48, 0x7fff << 48] {
         let end = scene.import();
         // The first message of a ring lies in its first line.
         let head = 1 << 63 | bits | 1;
         end.region.word(REQUESTS / 8).store(head, std::sync::atomic::Ordering::Release);
-        // Nobody rang: an honest call has the server look.
+        // No doorbell was rung, so an honest call makes the server look.
         until("the server to notice", || {
             scene.honest.null().unwrap();
             gone(&end.socket).then_some(())
@@ -144,7 +145,7 @@ fn a_slot_with_a_call_under_way_is_not_to_be_used_again() {
     end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
     end.post(&Cell::new(5, procedure("null")));
     end.hung_up();
-    // The call under way ends, and with it the last that the server has of the binding.
+    // The call in progress ends, and then the server holds nothing of the binding.
     assert_eq!(scene.honest.meet(2), Ok(()));
     scene.is_unharmed();
 }
@@ -172,7 +173,7 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         assert_eq!(call(&end, 7, *what, bytes), BAD_ARGUMENTS, "procedure {what} of {bytes:?}");
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
-    // The same in the A-stack, and out of band.
+    // The same in the A-stack and out of band.
     end.fill_stack(9, &huge);
     end.post(&on_the_stack(9, echo, STACK as u32));
     assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
@@ -199,7 +200,7 @@ fn a_deadline_that_lies_is_the_liars_own() {
         end.post(&bounded(procedure("null")));
         assert_eq!(outcome(&end, 3), outcome_of_it, "{value}");
     }
-    // Changed while the call is under way.
+    // The word is changed while the call is in progress.
     word(0);
     end.post(&Cell { bounded: true, ..Cell::inline(3, procedure("meet"), &1u32.to_le_bytes()).unwrap() });
     (0..1000).for_each(|value| word(value * (u64::MAX / 1000)));
@@ -210,20 +211,20 @@ fn a_deadline_that_lies_is_the_liars_own() {
 }
 
 #[test]
-fn who_says_that_nobody_waits_ends_its_own_calls() {
-    let _watchdog = Watchdog::new("who_says_that_nobody_waits_ends_its_own_calls");
+fn a_client_that_says_that_nobody_waits_ends_its_own_calls() {
+    let _watchdog = Watchdog::new("a_client_that_says_that_nobody_waits_ends_its_own_calls");
     let scene = Scene::new("unwanted");
     let end = scene.import();
     let say = |slots: u64| {
         let mut bytes = [0u8; 16];
         bytes[0] = 11;
         bytes[8..].copy_from_slice(&slots.to_le_bytes());
-        // Full is full.
+        // A full socket is enough.
         let _ = end.socket.send(&bytes, &[]);
     };
     let word = |slot: usize, value| end.region.word(CANCEL_WORDS / 8 + slot).store(value, Ordering::SeqCst);
-    // Of slots without a call, with words that say so and that don't; calls over them are served or
-    // refused.
+    // Slots without a call, with words that say so and words that do not. Calls over them are
+    // served or refused.
     (0..100).for_each(|_| say(u64::MAX));
     assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE);
     (0..64).for_each(|slot| word(slot, u64::MAX));
@@ -231,7 +232,7 @@ fn who_says_that_nobody_waits_ends_its_own_calls() {
     let told: Vec<_> = (0..200).map(|n| call(&end, n % 64, procedure("add"), &[1, 2])).collect();
     assert!(told.iter().all(|told| [DONE, UNWANTED].contains(told)), "{told:?}");
     (0..64).for_each(|slot| word(slot, 0));
-    // Of a call under way, again and again; if it was begun it meets two others.
+    // The slot of a call in progress, repeatedly. If the call has begun, it meets two others.
     end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
     (0..1000).for_each(|n| {
         word(5, if n % 2 == 0 { u64::MAX } else { 0 });
@@ -258,14 +259,14 @@ fn a_blob_that_is_not_as_announced_closes_its_binding() {
             end.post(&cell);
         });
     }
-    // A terabyte of holes, and a word at its end.
+    // A terabyte of holes, with one word at its end.
     scene.closes(|end| {
         let sparse = blob(&[255]);
         sparse.write(&[1; 8], 1 << 40).unwrap();
         end.pass(3, LARGEST, sparse.as_fd());
         end.post(&cell);
     });
-    // For another slot than the one that names it.
+    // A file for another slot than the one that names it.
     scene.closes(|end| {
         end.pass(4, 1, blob(&[0]).as_fd());
         end.post(&cell);
@@ -299,7 +300,7 @@ fn nonsense_over_the_socket_closes_its_binding() {
     for size in [1, 15, 17, 4096, 100_000] {
         scene.closes(|end| end.say(&vec![0; size], &[]));
     }
-    // A close, answers to no question, and what isn't there.
+    // A close, answers to no question, and kinds that do not exist.
     for kind in [2, 4, 5, 6, 128, 255] {
         scene.closes(|end| end.say(&[kind; 16], &[]));
     }
@@ -310,7 +311,7 @@ fn nonsense_over_the_socket_closes_its_binding() {
     scene.closes(|end| end.say(&[9; 16], &[file.as_fd(); 4]));
 }
 
-/// Asks for one more channel of the binding of `end`, and gives it.
+/// Asks for another channel of the binding of `end`, and returns it.
 fn ask(end: &End) -> End {
     end.say(&[3; 16], &[]);
     end.socket.wait(u64::MAX / 2).unwrap();
@@ -328,8 +329,8 @@ fn ask(end: &End) -> End {
 }
 
 #[test]
-fn who_asks_for_too_many_channels_loses_all_of_them() {
-    let _watchdog = Watchdog::new("who_asks_for_too_many_channels_loses_all_of_them");
+fn a_client_that_asks_for_too_many_channels_loses_all_of_them() {
+    let _watchdog = Watchdog::new("a_client_that_asks_for_too_many_channels_loses_all_of_them");
     let scene = Scene::new("too-many");
     let end = scene.import();
     let further: Vec<_> = (1..CHANNELS).map(|_| ask(&end)).collect();
@@ -343,7 +344,7 @@ fn who_asks_for_too_many_channels_loses_all_of_them() {
     end.hung_up();
     further.iter().for_each(End::hung_up);
     scene.is_unharmed();
-    // The same where each is asked for over the one before.
+    // The same, where each channel is requested over the one before.
     let mut ends = vec![scene.import()];
     (1..CHANNELS).for_each(|last| ends.push(ask(&ends[last - 1])));
     ends[CHANNELS - 1].say(&[3; 16], &[]);
@@ -378,10 +379,11 @@ fn files_that_nobody_asked_for_don_t_pile_up() {
     let end = scene.import();
     let file = blob(&[0]);
     for _ in 0..500 {
-        // A blob that replaces the one before. The server may be slower than we are.
+        // An out-of-band payload file that replaces the one before. The server may be slower than
+        // this client.
         until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd()]).ok());
     }
-    // The binding's own socket, and the last blob.
+    // The binding's own socket, and the last payload file.
     until("the server to drop them", || (scene.files.others() <= 2).then_some(()));
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
     drop(end);
@@ -419,7 +421,7 @@ fn a_hello_of_garbage_is_refused() {
     refused(&scene, &[7; 100_000], None);
 }
 
-/// The server answers with this kind of refusal, or not at all, and hangs up.
+/// Checks that the server answers with this kind of refusal or not at all, and hangs up.
 pub fn refused(scene: &Scene, said: &[u8], kind: Option<u8>) {
     let socket = connect(scene.server.name());
     let answer = answer(&socket, said);
@@ -441,7 +443,7 @@ fn clients_that_say_nothing_keep_nobody_out() {
     let other = ProbeClient::import(scene.server.name()).expect("an honest import");
     assert_eq!(other.add(2, 2), Ok(4));
     drop((silent, other));
-    // Those that come and go at once.
+    // Connections that come and go at once.
     (0..300).for_each(|_| drop(connect(scene.server.name())));
     scene.is_unharmed();
 }
@@ -459,8 +461,8 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
     client.null().unwrap();
     let files = Files::of(server.pid());
     let used = |ticket: &Socket| ticket.wait(u64::MAX / 2).unwrap() && gone(ticket);
-    // One end of a pair that another process has made, the server itself even: it is not who says
-    // hello.
+    // An end of a pair that another process has made, even the server itself. The maker is not the
+    // sender of the hello.
     let (first, second) = (ticket(), ticket());
     first.send(&hello(), &[second.as_fd()]).unwrap();
     assert!(used(&first));
@@ -479,7 +481,7 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
     assert!(used(&alone) && used(&file) && used(&nonsense));
     drop(theirs);
     drop((ours, alone, file, nonsense));
-    // An honest one, and once only.
+    // An honest ticket, used only once.
     let honest = ticket();
     let (ours, theirs) = Socket::pair().unwrap();
     honest.send(&hello(), &[theirs.as_fd()]).unwrap();
@@ -488,7 +490,7 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
     assert_eq!(ours.receive(&mut vec![0; 64 * 1024]).unwrap().files.len(), 2, "welcome");
     assert!(used(&honest));
     drop((ours, honest));
-    // Tickets that nobody uses go with who has them.
+    // Unused tickets are dropped with their holder.
     drop((0..20).map(|_| ticket()).collect::<Vec<_>>());
     files.until_no_others();
     assert_eq!(client.add(1, 2), Ok(3));

@@ -1,5 +1,5 @@
-//! What both kinds of liars share: a channel in their own hands, and the bytes that pass over its
-//! socket.
+//! The parts that lying clients and lying servers share: a channel under their control, and the
+//! bytes of the messages over its socket.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -10,21 +10,22 @@ use underpass_os::{PayloadFile, Socket};
 use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
 
-/// How both messages of the handshake begin: a magic number, the version and the size of a region.
+/// The beginning of both messages of the handshake: a magic number, the version, and the size of a
+/// region.
 pub type Head = (u32, u32, u64);
 
-/// That of an honest domain.
+/// The beginning as an honest domain sends it.
 pub const HEAD: Head = (0x5552_5043, VERSION, REGION as u64);
 
 /// The outcome of a call that was executed.
 pub const DONE: u16 = 0;
-/// The outcome of a call that was not wanted any more.
+/// The outcome of a call that nobody wanted any more.
 #[allow(dead_code, reason = "one of the two liars has no use for it")]
 pub const UNWANTED: u16 = 4;
-/// The outcome of a call whose arguments don't fit the interface.
+/// The outcome of a call whose arguments do not fit the interface.
 pub const BAD_ARGUMENTS: u16 = 2;
 
-/// What an honest peer says over the socket to announce a blob.
+/// The message by which an honest peer announces an out-of-band payload file.
 pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[0] = 1;
@@ -33,45 +34,46 @@ pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
     bytes
 }
 
-/// A message whose bytes are said to lie out of band.
+/// A message that claims that its bytes are out of band.
 pub fn out_of_band(slot: u16, what: u16) -> Cell {
     Cell { place: PayloadPlace::OutOfBand, ..Cell::new(slot, what) }
 }
 
-/// A message whose bytes are said to lie in the A-stack, so many of them.
+/// A message that claims that its `length` bytes lie in the A-stack.
 pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
     Cell { place: PayloadPlace::Stack, length, ..Cell::new(slot, what) }
 }
 
-/// A blob that begins with `bytes`.
+/// An out-of-band payload file that begins with `bytes`.
 pub fn blob(bytes: &[u8]) -> PayloadFile {
     let blob = PayloadFile::create("hostile").unwrap();
     blob.write(bytes, 0).unwrap();
     blob
 }
 
-/// One end of a channel, in the hands of somebody who keeps to no rule.
+/// One end of a channel, under the control of a peer that follows no rule.
 pub struct End {
-    /// The binding's, which all of its channels share.
+    /// The binding's socket, which all its channels share.
     pub socket: Socket,
     /// The number of the channel.
     pub number: u8,
     pub channel: Channel,
-    /// The same memory, to write at will.
+    /// The same memory, to be written at any time.
     pub region: Arc<Region>,
 }
 
 impl End {
-    /// Posts a message, and calls the peer as an honest domain does.
+    /// Posts a message, and wakes the peer as an honest domain does.
     pub fn post(&self, cell: &Cell) {
         self.ring(self.channel.post(cell));
     }
 
-    /// Calls the peer for what was written into the ring by hand, as a post does: a peer about to
-    /// sleep learns of it too.
+    /// Wakes the peer after a direct write into the ring, as a post does. A peer that is about to
+    /// sleep notices it too.
     #[allow(dead_code, reason = "one of the two liars has no use for it")]
     pub fn call_peer(&self) {
-        // A post's: beside it is the barrier between a sleeper's bit and its last look.
+        // The fence of a post. The barrier between a sleeper's bit and its last check pairs with
+        // it.
         fence(Ordering::SeqCst);
         self.ring(self.channel.claim());
     }
@@ -80,7 +82,7 @@ impl End {
         match doorbell {
             Doorbell::None => {}
             Doorbell::Wake => self.channel.wake_peer(),
-            // A full socket has bells enough in it; a peer that has hung up needs none.
+            // A full socket contains enough doorbells, and a peer that has hung up needs none.
             Doorbell::Socket => {
                 let mut bell = [0; 16];
                 bell[1] = self.number << 4;
@@ -89,7 +91,7 @@ impl End {
         }
     }
 
-    /// Posts a message of `bytes`, where an honest domain puts them.
+    /// Posts a message of `bytes`, with the bytes where an honest domain puts them.
     pub fn post_bytes(&self, slot: u16, what: u16, bytes: &[u8]) {
         self.post(&Cell::inline(slot, what, bytes).unwrap_or_else(|| {
             self.fill_stack(slot, bytes);
@@ -97,7 +99,7 @@ impl End {
         }));
     }
 
-    /// The next message that has come, if one has.
+    /// Takes the next message, if one has come.
     pub fn take(&self) -> Option<Cell> {
         let mut payload = Payload::new();
         let came = self.channel.receiving().take(&mut payload);
@@ -109,12 +111,12 @@ impl End {
         self.region.stack_sink(slot).put(bytes);
     }
 
-    /// Announces a blob of so many bytes, and passes `file` for it.
+    /// Announces an out-of-band payload file of `length` bytes, and passes `file` for it.
     pub fn pass(&self, slot: u16, length: u64, file: BorrowedFd<'_>) {
         self.say(&announcement(slot, length), &[file]);
     }
 
-    /// Says something over the socket.
+    /// Sends a message over the socket.
     pub fn say(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
         self.socket.send(bytes, files).unwrap();
     }
@@ -134,7 +136,7 @@ pub fn procedure(name: &str) -> u16 {
 /// Waits until the peer of `socket` has hung up.
 pub fn until_gone(socket: &Socket) {
     while !gone(socket) {
-        // For ever: the watchdog looks after who waits in vain.
+        // There is no limit, because the watchdog ends a test that waits in vain.
         socket.wait(u64::MAX / 2).unwrap();
     }
 }
@@ -144,8 +146,8 @@ pub fn gone(socket: &Socket) -> bool {
     gone_after(socket, &mut [0; 64 * 1024], |_, _| {})
 }
 
-/// Whether the peer of `socket` has hung up, after `each` of its messages: the length that it
-/// announces, and the files that came.
+/// Whether the peer of `socket` has hung up. `each` is called for each of its messages, with the
+/// announced length and the files that came.
 pub fn gone_after(socket: &Socket, buffer: &mut [u8], mut each: impl FnMut(u64, Vec<OwnedFd>)) -> bool {
     loop {
         match socket.receive(buffer) {

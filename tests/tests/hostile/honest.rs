@@ -1,21 +1,21 @@
-//! What honest clients pay for a liar beside them.
+//! The cost of a liar for honest clients beside it.
 //!
-//! That is what their calls take beside it, of what they take beside somebody honest who is as
-//! busy: who shares a processor waits for its turn, whatever the other says.
+//! The cost is the time of their calls beside the liar, relative to the time beside an honest
+//! process that is as busy. A process that shares a processor has to wait for its turn in any case.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The liar and who is compared with it take turns so often: a machine that is slower for a while
-/// is so for each.
+/// The number of alternating turns of the liar and of the process that it is compared with. If the
+/// machine is slower for a while, it is so for both.
 pub const TURNS: u32 = 10;
 
-/// How long calls took, in ns.
+/// How long the calls took, in ns.
 #[derive(Debug, Default)]
 struct Times(Vec<u64>);
 
 impl Times {
-    /// That below which so many of them are, of one, in µs. They are in order.
+    /// The value, in µs, below which the share `of` of the calls lies. The calls are sorted.
     fn at(&self, of: f64) -> f64 {
         let index = (self.0.len() as f64 * of) as usize;
         self.0.get(index).map_or(f64::NAN, |&ns| ns as f64 / 1e3)
@@ -31,10 +31,10 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Prints what was measured. Asserts that the honest clients made at least a twentieth of the
-    /// calls beside the liar that they made, in as much time, beside somebody honest.
+    /// Prints the measurements. Asserts that in as much time, the honest clients made at least a
+    /// twentieth of the calls beside the liar that they made beside an honest process.
     ///
-    /// This bounds what a liar can take from others, and allows for a machine that is busy with
+    /// This bounds what a liar can take from others. It allows for a machine that is busy with
     /// something else in one of the turns.
     pub fn assert_served(&self, liar: &str) {
         println!("{liar}; the calls of two honest ones\n{self}");
@@ -47,7 +47,7 @@ impl Compared {
     }
 }
 
-/// For people: a line each, and what the liar cost.
+/// For people: a line for each, and the cost of the liar.
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { alone, beside_the_busy: busy, beside_the_liar: liar } = self;
@@ -61,7 +61,7 @@ impl fmt::Display for Compared {
     }
 }
 
-/// A turn of somebody honest who is as busy as the liar: as long as its own, with as many bindings.
+/// A turn of an honest process that is as busy as the liar: as long, and with as many bindings.
 #[derive(Debug)]
 pub struct Turn {
     lasts: Duration,
@@ -69,7 +69,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Has `each` keep a binding, one after the other, as long as what it is given says so.
+    /// Makes `each` keep one binding after another, for as long as its argument says.
     pub fn spend(&self, mut each: impl FnMut(&dyn Fn() -> bool)) {
         let ends = Instant::now() + self.lasts;
         for left in (1..=self.bindings).rev() {
@@ -80,9 +80,9 @@ impl Turn {
     }
 }
 
-/// What the calls of honest clients take, as `beside` has them tell, while somebody does `lie` in
-/// [`TURNS`] turns, each of which gives how many bindings it had; while somebody is `busy` as long,
-/// and while nobody is.
+/// Compares the time of the honest clients' calls, as `beside` measures it: in [`TURNS`] turns
+/// while a liar does `lie`, for as long while a process is `busy`, and for as long while there is
+/// neither. A turn of `lie` returns how many bindings it had.
 pub fn compare(
     mut beside: impl FnMut(&mut dyn FnMut()) -> Vec<u64>,
     mut lie: impl FnMut() -> u32,

@@ -1,5 +1,5 @@
-//! What a liar does: it writes whatever it likes into all that it shares with its peer, at random
-//! or cleverly, and looks for what is not its own.
+//! The actions of a liar. It writes anything into all that it shares with its peer, at random or
+//! deliberately, and looks for data that is not its own.
 
 use crate::end::{End, announcement, blob, gone_after};
 use std::sync::atomic::Ordering;
@@ -12,16 +12,16 @@ use underpass_os::PayloadFile;
 use underpass_tests::MARKS;
 use underpass_wire::Source;
 
-/// Mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, else so many as take a few
-/// seconds.
+/// The mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, otherwise as many as take a
+/// few seconds.
 pub fn mutations() -> u32 {
     if underpass_tests::long() { 10_000_000 } else { 100_000 }
 }
 
-/// Slots that a liar uses most: few, so that its lies meet.
+/// The slots that a liar mostly uses. There are few, so that its lies meet.
 pub const USED: usize = 8;
 
-/// Always the same numbers (xorshift64*).
+/// A fixed sequence of pseudo-random numbers (xorshift64*).
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -41,17 +41,17 @@ impl Numbers {
     }
 }
 
-/// One end of a binding, and who lies there.
+/// One end of a binding, and the liar behind it.
 pub struct Liar<'a> {
     pub end: End,
     pub numbers: &'a mut Numbers,
-    /// What its messages say: procedures, or outcomes.
+    /// The procedures or outcomes in its messages.
     pub whats: &'a [u16],
-    /// Whether it answers, instead of asking.
+    /// Whether it answers calls instead of making them.
     pub replies: bool,
-    /// The slots of calls that came and are not answered, of one that replies.
+    /// For a liar that answers: the slots of calls that have come and are not answered.
     pub asked: Vec<u16>,
-    /// The last message, to be sent again.
+    /// The last message, which may be sent again.
     pub last: Cell,
 }
 
@@ -60,12 +60,12 @@ impl<'a> Liar<'a> {
         Self { end, numbers, whats, replies, asked: Vec::new(), last: Cell::new(0, whats[0]) }
     }
 
-    /// Where its own ring begins, in words.
+    /// The beginning of its own ring, in words.
     fn ring(&self) -> usize {
         if self.replies { REPLIES / 8 } else { REQUESTS / 8 }
     }
 
-    /// A slot that makes sense, mostly.
+    /// A slot that is mostly valid.
     fn slot(&mut self) -> u16 {
         match self.asked.pop() {
             Some(slot) => slot,
@@ -74,7 +74,7 @@ impl<'a> Liar<'a> {
         }
     }
 
-    /// A message that may make sense, or nearly.
+    /// A message that is valid or almost valid.
     fn cell(&mut self) -> Cell {
         let (stack, slot) = (STACK as u32, self.slot());
         let numbers = &mut *self.numbers;
@@ -116,9 +116,9 @@ impl<'a> Liar<'a> {
         self.last = cell;
     }
 
-    /// Changes something that is shared with the peer.
+    /// Changes something that it shares with the peer.
     pub fn mutate(&mut self) {
-        // Relaxed, below: the peer must cope with any order.
+        // Relaxed, here and below: the peer must cope with any order.
         let random = self.numbers.next();
         match self.numbers.below(64) {
             0..4 => {
@@ -126,7 +126,7 @@ impl<'a> Liar<'a> {
                 self.end.region.word(index).store(random, Ordering::Relaxed);
             }
             4..6 => {
-                // How many calls were taken, and until when they are wanted.
+                // The number of taken calls, and the times until which calls are wanted.
                 let slot = self.numbers.below(USED);
                 let index = self.numbers.of(&[TAKEN / 8, CANCEL_WORDS / 8 + slot]);
                 let value = self.numbers.of(&[0, 1, u64::MAX - 1, u64::MAX, random, random >> 32]);
@@ -139,7 +139,8 @@ impl<'a> Liar<'a> {
                 self.end.region.attention(word).store(value, Ordering::Relaxed);
             }
             12..14 => {
-                // Not in a message's procedure: some would end the server, as is their purpose.
+                // The procedure of a message is left as it is, because some procedures would end
+                // the server on purpose.
                 let bit = self.numbers.below(32) + 32 * self.numbers.below(2);
                 let bit = if bit < 32 { bit } else { 48 + bit % 16 };
                 let index = self.numbers.below(STACKS / 8);
@@ -159,11 +160,11 @@ impl<'a> Liar<'a> {
                 let _ = self.end.socket.send(&said[..self.numbers.of(&[1, 15, 16, 16])], &[]);
             }
             27 if self.numbers.below(64) == 0 => {
-                // One that asks for channels, answers what nobody asked, or closes.
+                // A message that asks for channels, answers no question, or closes.
                 let kind = self.numbers.of(&[2, 3, 3, 3, 4, 5]);
                 let _ = self.end.socket.send(&[kind; 16], &[]);
             }
-            // It has spoilt its own bells perhaps: calls the peer in some other way.
+            // It may have damaged its own doorbells, so it wakes the peer in another way.
             28 => drop(self.end.channel.donate(self.numbers.below(4))),
             29 => self.end.channel.wake_peer(),
             30 => {
@@ -176,26 +177,26 @@ impl<'a> Liar<'a> {
         }
     }
 
-    /// Cursors that go backwards, sequences that were used, one message twice.
+    /// Cursors that go backwards, used sequence numbers, and duplicate messages.
     fn clever(&mut self) {
         let ring = self.ring();
         match self.numbers.below(6) {
-            // Twice the same: a slot in use, or a second reply to a call.
+            // The same message twice: a slot that is in use, or a second reply to a call.
             0 => {
                 let again = self.last;
                 self.end.post(&again);
             }
-            // From the beginning: what was written there is written over.
+            // From the beginning of the ring. What was written there is overwritten.
             1 => {
                 let sending = Sending::new(self.end.region.clone(), ring, LINES);
                 for behind in 0..=self.numbers.below(20) as u32 {
                     sending.post(&self.last, behind);
                 }
             }
-            // It says that so many of its messages, at the most, may be untaken, and goes round
-            // accordingly.
+            // It claims that at most this many of its messages are not received yet, and chooses
+            // the ring window accordingly.
             2 => _ = self.end.channel.post_and_look(&self.last, self.numbers.below(70) as u32),
-            // A line of a lap before, or of another place.
+            // A line of an earlier round of the ring, or of another place.
             3 => {
                 let (from, to) = (self.numbers.below(LINES as usize), self.numbers.below(LINES as usize));
                 for word in 0..LINE_WORDS {
@@ -203,14 +204,14 @@ impl<'a> Liar<'a> {
                     self.end.region.word(ring + to * LINE_WORDS + word).store(value, Ordering::Relaxed);
                 }
             }
-            // The same sequence at every place.
+            // The same sequence number at every place.
             4 => {
                 let head = self.end.region.word(ring).load(Ordering::Relaxed);
                 for word in 0..LINES as usize * LINE_WORDS {
                     self.end.region.word(ring + word).store(head, Ordering::Relaxed);
                 }
             }
-            // All of it gone.
+            // Everything is removed.
             _ => {
                 for word in 0..LINES as usize * LINE_WORDS {
                     self.end.region.word(ring + word).store(0, Ordering::Relaxed);
@@ -219,11 +220,11 @@ impl<'a> Liar<'a> {
         }
     }
 
-    /// Changes after the check: it posts what lies in an A-stack, and goes on writing there while
-    /// the peer reads.
+    /// Changes after the check: it posts a message whose bytes lie in an A-stack, and keeps writing
+    /// there while the peer reads.
     fn scribble(&mut self) {
         let (slot, what) = (self.slot(), self.numbers.of(self.whats));
-        // A list of some length, then of another.
+        // A list of one length, and then of another.
         let lengths = [&[40][..], &[255, 0, 64, 0, 0, 0, 0, 0, 0], &[255; 9], &[0], &[2, 255, 255]];
         self.end.fill_stack(slot, lengths[0]);
         let length = self.numbers.of(&[41, 41, 200, STACK as u32]);
@@ -236,15 +237,14 @@ impl<'a> Liar<'a> {
         self.last = cell;
     }
 
-    /// Passes a parcel of one file, of which it may say anything: a blob with the bytes, or one
-    /// that belongs to bytes in the A-stack. Now and then it forgets the file, which ends the
-    /// binding.
+    /// Passes an out-of-band message of one file, with any claim about it: the bytes are in the
+    /// file, or they lie in the A-stack. Now and then it omits the file, which ends the binding.
     fn pass(&mut self, slot: u16) {
         let length = self.numbers.of(&[0, 1, 8, 8, 8, 8, 9, LARGEST, u64::MAX]);
         let bytes = self.numbers.next().to_le_bytes();
         let files = [blob(&bytes)];
         let files = [files[0].as_fd()];
-        // A socket that is full, or closed by the peer, takes no more.
+        // A socket that is full, or that the peer has closed, accepts no more.
         let mut said = announcement(slot, length);
         if self.numbers.below(4) == 0 {
             (said[1], said[4]) = (1, 1);
@@ -252,12 +252,12 @@ impl<'a> Liar<'a> {
         let _ = self.end.socket.send(&said, &files[..self.numbers.below(64).min(1)]);
     }
 
-    /// Takes what has come, over the ring and the socket, and looks for what is not its own; says
-    /// whether the peer has hung up.
+    /// Takes what has come over the ring and the socket, and looks for data that is not its own.
+    /// Returns whether the peer has hung up.
     pub fn hear(&mut self) -> bool {
         for _ in 0..SLOTS {
             let mut payload = Payload::new();
-            // It may have damaged the ring of its peer.
+            // The liar may have damaged the ring of its peer.
             let Ok(Some(head)) = self.end.channel.receiving().take(&mut payload) else { break };
             let cell = Cell::from_parts(head, payload);
             nothing_of_others(cell.bytes());
@@ -272,7 +272,7 @@ impl<'a> Liar<'a> {
             for file in files {
                 let mut bytes = Vec::new();
                 let length = usize::try_from(length).unwrap_or(0).min(1 << 20);
-                // One that is shorter than announced is no file of an honest peer.
+                // A file that is shorter than announced does not come from an honest peer.
                 if PayloadFile::adopt(file).is_ok_and(|blob| blob.append(&mut bytes, length, 0).is_ok()) {
                     nothing_of_others(&bytes);
                 }
@@ -280,7 +280,7 @@ impl<'a> Liar<'a> {
         })
     }
 
-    /// The binding is over: looks through all that is left of it.
+    /// The binding is over. Looks through everything that is left of it.
     pub fn ends(self) {
         for slot in 0..USED as u16 {
             nothing_of_others(&stack(&self.end.region, slot));
@@ -294,9 +294,9 @@ fn stack(region: &Region, slot: u16) -> Vec<u8> {
     region.stack_source(slot, STACK).and_then(|mut stack| stack.take_vec(STACK)).expect("an A-stack")
 }
 
-/// What the liar has must not be what an honest client's data consists of.
+/// Checks that the liar has no data of an honest client.
 fn nothing_of_others(bytes: &[u8]) {
-    // Twice as many of them in a row have eight aligned ones among them.
+    // Any run of sixteen such bytes contains eight aligned ones.
     let found = bytes.chunks_exact(8).any(|chunk| MARKS.iter().any(|&mark| chunk == [mark; 8]));
     assert!(!found, "an honest client's bytes have come to a liar");
 }

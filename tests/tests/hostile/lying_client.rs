@@ -1,5 +1,5 @@
-//! A client that writes whatever it likes into all that it shares with the server, while honest
-//! ones go on.
+//! A client that writes anything into all that it shares with the server, while honest clients go
+//! on.
 
 use crate::SERVER;
 use crate::client;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use underpass_tests::{CallersProcess, Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 use underpass_wire::to_bytes;
 
-/// Keeps a binding while it `lasts`, and does as often as a [`Liar`] what a client may: calls with
-/// few bytes, with some in the A-stack and with a file, rings, and never waits.
+/// Keeps a binding while it `lasts`. As often as a [`Liar`] acts, it does what a client may do:
+/// calls with a few bytes, with bytes in the A-stack and with a file, and doorbells. It never
+/// waits.
 fn keep(end: &End, numbers: &mut Numbers, lasts: &dyn Fn() -> bool) {
     let of_some = to_bytes(&[7u8; 100][..]);
     let mut free: Vec<_> = (0..USED as u16).collect();
@@ -56,8 +57,8 @@ fn honest_clients_are_served_while_another_writes_at_random() {
     let (mut bindings, mut done) = (0, 0);
     let lie = || {
         let (already, enough) = (bindings, done + mutations() / TURNS);
-        // On a busy machine the server comes late to what is damaged: it is given more until it has
-        // closed some.
+        // On a busy machine the server finds damage late. The liar goes on until the server has
+        // closed some bindings.
         while done < enough || bindings <= already + 10 {
             let mut liar = Liar::new(client::import(server.name()), &mut numbers, &procedures, false);
             bindings += 1;

@@ -1,5 +1,5 @@
-//! A server that writes whatever it likes into all that it shares with its clients, while an honest
-//! one serves the same domain.
+//! A server that writes anything into all that it shares with its clients, while an honest server
+//! serves the same domain.
 
 use crate::end::{DONE, gone, procedure};
 use crate::honest::{TURNS, Turn, compare};
@@ -11,11 +11,11 @@ use underpass::{CallError, thread};
 use underpass_tests::{Callers, Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
-/// Most outcomes that a server may tell are `Done`.
+/// Most outcomes that a server may report are `Done`.
 const OUTCOMES: [u16; 9] = [0, 0, 0, 0, 0, 1, 2, 3, 4];
 
 /// Calls until the binding is over: it was closed, or each of its slots waits for an answer that
-/// doesn't come.
+/// never comes.
 fn call(client: &ProbeClient, lies: &AtomicU32) {
     let client = client.with_deadline(Duration::from_millis(1));
     for round in 0.. {
@@ -32,7 +32,7 @@ fn call(client: &ProbeClient, lies: &AtomicU32) {
                 lies.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            // It was closed by either side, or the server holds too many of its slots.
+            // Either side has closed it, or the server holds too many of its slots.
             Err(CallError::PeerDied(_) | CallError::Closed(_) | CallError::Revoked(_)) => return,
             Err(CallError::Captured(_) | CallError::Overloaded) => return,
             Err(_) => {}
@@ -40,14 +40,14 @@ fn call(client: &ProbeClient, lies: &AtomicU32) {
     }
 }
 
-/// What `serve` gives while two call over one binding after the other: a kernel thread, and a
-/// user-level one.
+/// The result of `serve`, while two clients call over one binding after another: a kernel thread
+/// and a user-level thread.
 fn served<R>(scene: &Scene, lies: &AtomicU32, serve: impl FnOnce() -> R) -> R {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let client = || {
             while !over.load(Ordering::Relaxed) {
-                // The server is slow to answer, or has done its work.
+                // The server is slow to answer, or has finished.
                 if let Ok(client) = ProbeClient::import(&scene.name) {
                     call(&client, lies);
                 }
@@ -57,7 +57,7 @@ fn served<R>(scene: &Scene, lies: &AtomicU32, serve: impl FnOnce() -> R) -> R {
             [scope.spawn(client), scope.spawn(move || thread::scope(|scope| drop(scope.spawn(client))))];
         let given = serve();
         over.store(true, Ordering::Relaxed);
-        // Who connects once more is sent off.
+        // A client that connects once more is refused.
         until("the clients to leave", || {
             if let Ok(socket) = scene.listening.accept() {
                 socket.hang_up();
@@ -68,7 +68,7 @@ fn served<R>(scene: &Scene, lies: &AtomicU32, serve: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Answers calls over one binding while it `lasts`, and yields as often as a liar.
+/// Answers calls over one binding while it `lasts`, and yields as often as a liar does.
 fn answer(scene: &Scene, lasts: &dyn Fn() -> bool) {
     let results = [
         ("null", vec![0]),
@@ -133,10 +133,10 @@ fn an_honest_server_serves_while_another_writes_at_random() {
     scene.is_unharmed();
 }
 
-/// Serves one client after the other; gives how many, and how many mutations there were.
+/// Serves one client after another. Returns the number of clients, and the number of mutations.
 fn lie(scene: &Scene, numbers: &mut Numbers, lies: &AtomicU32) -> (u32, u32) {
     let (mut bindings, mut done) = (0, 0);
-    // As long as it takes for a lie to be found out.
+    // Until a lie is found, however long that takes.
     while done < mutations() / TURNS || lies.load(Ordering::Relaxed) == 0 {
         let Some(end) = scene.bind_if_wanted() else {
             std::thread::yield_now();
@@ -150,8 +150,8 @@ fn lie(scene: &Scene, numbers: &mut Numbers, lies: &AtomicU32) -> (u32, u32) {
             if n % 8 == 0 && (liar.hear() || n > 4000) {
                 break;
             }
-            // Whom it lies to runs on the same processors. Rarely: where many are ready it takes
-            // long to come back.
+            // The client that it lies to runs on the same processors. It yields rarely: where many
+            // threads are ready, it takes long to run again.
             if n % 512 == 0 {
                 std::thread::yield_now();
             }

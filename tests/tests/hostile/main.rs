@@ -1,9 +1,9 @@
-//! Peers that lie, or damage what they share: the honest side tells them off, and goes on with the
-//! others.
+//! Peers that lie or damage what they share. The honest side closes their bindings and goes on with
+//! the others.
 //!
-//! The liars are clients made by hand; `hostile_server.rs` has the lying servers. `clients.rs` has
-//! their lies one by one, `lying_client.rs` all of them at random, by the million; `liar.rs` says
-//! what a liar does there.
+//! The liars here are hand-made clients. Lying servers are in `hostile_server.rs`. `clients.rs` has
+//! single lies, and `lying_client.rs` has all lies at random, by the million. `liar.rs` says what a
+//! liar does there.
 
 mod annexes;
 mod client;

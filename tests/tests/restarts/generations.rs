@@ -1,4 +1,4 @@
-//! Ids that one server gave out reach no object of the next one.
+//! An id that one server gave out reaches no object of the next server.
 
 use crate::SERVER;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn patient() -> Policy {
     Policy::new().patience(Duration::from_secs(60))
 }
 
-/// Starts a server that says that its state is `state`, if that is anything.
+/// Starts a server that declares its state to be `state`, unless that is empty.
 fn start(name: &str, interface: &str, state: &str) -> ServerProcess {
     ServerProcess::start_with(SERVER, name, interface, |command| {
         command.args(Some(state).filter(|state| !state.is_empty()));
@@ -27,7 +27,8 @@ fn opened(of: &str) -> (String, ServerProcess, StoreClient) {
     (name, server, first)
 }
 
-/// Another client opens an object, which gets the same id; then that is all that is known of it.
+/// Another client opens an object, which gets the same id. The returned function checks that
+/// nothing else is known of the object.
 fn reopened(name: &str) -> impl Fn() {
     let second = StoreClient::import_within(name, ServerProcess::soon()).unwrap();
     assert_eq!(second.open("second"), Ok(DbId(1)));
@@ -49,7 +50,7 @@ fn a_write_does_not_reach_the_object_to_which_a_restarted_server_gave_its_id() {
         restarted(&told, Outcome::NotStarted);
         is_untouched();
     }
-    // Each clone says for itself that it has nothing any more.
+    // Each clone is told separately that its objects are gone.
     let other = first.clone();
     first.acknowledge_restart();
     let third = first.open("first").unwrap();
@@ -103,7 +104,7 @@ fn a_replacement_is_a_restart_and_so_is_an_expired_binding() {
     let first = StoreClient::import_resilient(&name, patient()).unwrap();
     let told = until("the binding to expire", || first.calls().err());
     assert!(matches!(told, CallError::Restarted(..) | CallError::Revoked(Outcome::Unknown)), "{told:?}");
-    // Where the server says that its state goes on, nobody is told.
+    // If the server says that its state goes on, no client is told of a restart.
     let name = Room::name("expiring-known");
     let _server = start(&name, "store-expiring", "7");
     let first = StoreClient::import_resilient(&name, patient()).unwrap();
@@ -212,7 +213,7 @@ fn a_hook_runs_no_longer_than_anybody_waits() {
     let counts = runs.clone();
     let client = StoreClient::import_resilient_with(&name, patient(), move |store| {
         let id = store.open("first")?;
-        // The first one hangs, in a call that only its abandonment ends.
+        // The first hook hangs in a call that only its abandonment ends.
         if counts.fetch_add(1, Ordering::SeqCst) == 0 { Ok(store.set_and_stay(id, "text")?) } else { Ok(()) }
     });
     let client = client.unwrap();
@@ -220,7 +221,7 @@ fn a_hook_runs_no_longer_than_anybody_waits() {
     let _server = start(&name, "store", "");
     let told = client.with_deadline(Duration::from_millis(300)).calls();
     assert_eq!(told, Err(CallError::Deadline(Outcome::NotStarted)));
-    // The next one has a hook of its own, over a binding of its own.
+    // The next server gets a hook of its own, over a binding of its own.
     assert!(client.calls().is_ok());
     assert_eq!(runs.load(Ordering::SeqCst), 2);
 }

@@ -1,4 +1,4 @@
-//! What hooks that restore a client's state meet, and what is set while they run.
+//! What happens to hooks that restore a client's state, and settings that are made while they run.
 
 use crate::SERVER;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ fn a_hook_that_a_draining_server_turns_away_runs_again_over_the_next_one() {
             replaced.lock().unwrap().recv()?;
             while store.calls().is_ok() {}
             assert_eq!(store.calls(), Err(CallError::Closed(Outcome::NotStarted)));
-            // What the server said is not in the error.
+            // The server's message is not in the error.
             return Err("it could not".into());
         }
         Ok(store.open_again(DbId(7), "first")?)
@@ -33,7 +33,7 @@ fn a_hook_that_a_draining_server_turns_away_runs_again_over_the_next_one() {
     let client = StoreClient::import_resilient_with(&name, patient(), hook).unwrap();
     first.kill();
     let mut second = ServerProcess::start(SERVER, &name, "store");
-    // As long as this call is under way the server drains, and does not end.
+    // While this call is in progress, the server drains and does not end.
     let stays = StoreClient::import_within(&name, ServerProcess::soon()).unwrap();
     let id = stays.open("other").unwrap();
     let other = stays.clone();
@@ -71,7 +71,7 @@ fn a_quarantine_that_is_set_while_a_hook_runs_counts_for_the_next_binding() {
     let told = client.with_deadline(Duration::from_millis(100)).calls();
     assert_eq!(told, Err(CallError::Deadline(Outcome::NotStarted)));
     cont(server.pid());
-    // The server may hold no call that was given up, so that binding has ended.
+    // The server may hold no abandoned call, so that binding has ended.
     assert!(client.calls().is_ok());
     assert_eq!(runs.load(Ordering::SeqCst), 2);
 }

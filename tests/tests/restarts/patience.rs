@@ -1,4 +1,4 @@
-//! How long calls wait for the next server, and what ends that wait.
+//! How long calls wait for the next server, and what ends the wait.
 
 use crate::SERVER;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,8 +15,8 @@ fn resilient(works: &Works, patience: Duration) -> WorkerClient {
     client
 }
 
-/// A server and a client of the one before it, which was killed. The server is stopped: it is
-/// connected to, and does not answer.
+/// A server, and a client of its killed predecessor. The server is stopped, so it accepts
+/// connections but does not answer.
 fn succeeded_by_a_stopped_one(name: &str) -> (Works, WorkerClient) {
     let mut works = Works::new(SERVER, name);
     let client = resilient(&works, Duration::from_secs(60));
@@ -87,8 +87,8 @@ fn a_deadline_ends_the_wait_for_the_answer_of_the_next_server() {
 }
 
 #[test]
-fn who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server() {
-    let _watchdog = Watchdog::new("who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server");
+fn an_abandoned_or_cancelled_call_stops_waiting_for_the_next_server() {
+    let _watchdog = Watchdog::new("an_abandoned_or_cancelled_call_stops_waiting_for_the_next_server");
     let mut works = Works::new(SERVER, "freed-between");
     let (client, abandon) = (resilient(&works, Duration::from_secs(60)), Abandon::new());
     stop(works.server.pid());
@@ -99,7 +99,7 @@ fn who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server() {
     let patient = thread::spawn(call(4, client.clone()));
     until("the calls to be posted", || (client.counters().calls == 5).then_some(()));
     works.server.kill();
-    // By the time that this comes back the others wait for the next server, too.
+    // When this returns, the others wait for the next server, too.
     let late = client.with_deadline(SOON).note(5);
     assert_eq!(late, Err(CallError::Deadline(Outcome::NotStarted)));
     abandon.abandon();
@@ -115,13 +115,13 @@ fn who_is_abandoned_or_cancelled_waits_no_more_for_the_next_server() {
 }
 
 #[test]
-fn callers_who_wait_together_lose_patience_together() {
-    let _watchdog = Watchdog::new("callers_who_wait_together_lose_patience_together");
+fn callers_that_wait_together_time_out_together() {
+    let _watchdog = Watchdog::new("callers_that_wait_together_time_out_together");
     const PATIENCE: Duration = Duration::from_secs(1);
     let mut works = Works::new(SERVER, "together");
     let client = resilient(&works, PATIENCE);
-    // Of a binding of its own: its calls, one after the other, tell how many patiences have gone
-    // by.
+    // It has a binding of its own. Its calls, one after the other, count how many waiting times
+    // have passed.
     let clock = resilient(&works, PATIENCE);
     works.server.kill();
     let ended = AtomicU32::new(0);
@@ -155,7 +155,7 @@ fn tasks_wait_for_the_next_server_no_longer_than_they_are_to() {
         let dropped = smol::spawn(async move { other.note_async(2).await });
         let other = client.clone();
         let patient = smol::spawn(async move { other.note_async(3).await });
-        // By the time that this comes back the others wait for the next server, too.
+        // When this returns, the others wait for the next server, too.
         assert_eq!(hasty.note_async(4).await, Err(CallError::Deadline(Outcome::NotStarted)));
         abandon.abandon();
         assert_eq!(free.await, Err(CallError::Abandoned(Outcome::NotStarted)));

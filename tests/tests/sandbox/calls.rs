@@ -1,5 +1,4 @@
-//! System calls of a domain in a sandbox: which it can make, and what becomes of it and of the
-//! others.
+//! System calls of a domain in a sandbox: which it can make, and what happens to it and to others.
 
 use crate::{Killed, SANDBOXED, Scene, alone, is_root, sandbox};
 use std::fs;
@@ -9,7 +8,8 @@ use underpass::sandbox::{Ended, Measure};
 use underpass::{CallError, ImportError};
 use underpass_tests::{Captive, CaptiveClient, Probe, Room, ServerProcess, Watchdog, until};
 
-/// What ends a domain that tries it, and by which call; the rest is refused by `EACCES`.
+/// Misdeeds that end the domain, and the system call by which they are detected. The others are
+/// refused with `EACCES`.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("connect to a port", "socket"),
     ("bind a port", "socket"),
@@ -36,10 +36,10 @@ const FORBIDDEN: &[(&str, &str)] = &[
 const REFUSED: &[&str] =
     &["read a file", "write a file", "look at a file", "list a directory", "find oneself", "ask a terminal"];
 
-/// Where each misdeed would have a target.
+/// The targets of the misdeeds.
 struct Targets {
     port: TcpListener,
-    /// Others may be tempted to harm it.
+    /// A process that others may be tempted to harm.
     victim: Killed,
 }
 
@@ -58,8 +58,8 @@ impl Targets {
 }
 
 #[test]
-fn what_is_tried_is_possible_without_a_sandbox() {
-    let _watchdog = Watchdog::new("what_is_tried_is_possible_without_a_sandbox");
+fn each_misdeed_succeeds_without_a_sandbox() {
+    let _watchdog = Watchdog::new("each_misdeed_succeeds_without_a_sandbox");
     let _alone = alone();
     let name = Room::name("free");
     let mut command = Command::new(SANDBOXED);
@@ -67,13 +67,13 @@ fn what_is_tried_is_possible_without_a_sandbox() {
     let _server = ServerProcess::run(command, &name);
     let captive = CaptiveClient::import_within(&name, ServerProcess::soon()).unwrap();
     let targets = Targets::new();
-    // Many systems have switched the one off for all, and the other is root's.
+    // Many systems have switched the first off for all users, and the second is reserved to root.
     let possible = |deed: &&str| *deed != "io_uring_setup" && (*deed != "unshare" || is_root());
     let forbidden = FORBIDDEN.iter().map(|(deed, _)| *deed).filter(possible);
     for deed in forbidden.chain(REFUSED.iter().copied()).chain(["start a program", "clone3"]) {
         assert_eq!(captive.attempt(deed, targets.of(deed)).as_deref(), Ok("done"), "{deed}");
     }
-    // It leaves no name of its second export behind.
+    // The name of its second export would remain.
     fs::remove_file(Room::directory().join(format!("{name}-probe"))).unwrap();
 }
 
@@ -90,8 +90,8 @@ fn files_are_refused_and_the_domain_goes_on() {
 }
 
 #[test]
-fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
-    let _watchdog = Watchdog::new("what_reaches_others_ends_the_domain_and_is_told_by_name");
+fn a_call_that_reaches_others_ends_the_domain_and_is_named() {
+    let _watchdog = Watchdog::new("a_call_that_reaches_others_ends_the_domain_and_is_named");
     let _alone = alone();
     let targets = Targets::new();
     let name = Room::name("forbidden");
@@ -102,7 +102,7 @@ fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
         assert_eq!(ended.forbidden_call(), Some(*call), "{deed}: {ended:?}");
         assert!(ended.to_string().contains(call), "{ended}");
     }
-    // The C library does it with all signals blocked, by whichever call it likes.
+    // The C library does this with all signals blocked, by a system call of its choice.
     let scene = Scene::of(&name, &sandbox);
     assert!(scene.domain.report().holds(Measure::CallNames), "{}", scene.domain.report());
     let ended = scene.ends_of("start a program", 0);
@@ -110,8 +110,8 @@ fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
 }
 
 #[test]
-fn nobody_is_served_before_the_walls_stand() {
-    let _watchdog = Watchdog::new("nobody_is_served_before_the_walls_stand");
+fn a_domain_serves_nobody_before_it_is_restricted() {
+    let _watchdog = Watchdog::new("a_domain_serves_nobody_before_it_is_restricted");
     let _alone = alone();
     let name = Room::name("early");
     // A kernel thread takes no signals, so Landlock waits for it in vain, for seconds.
@@ -120,7 +120,7 @@ fn nobody_is_served_before_the_walls_stand() {
         let starter = scope.spawn(|| sandbox.start().unwrap());
         let captive = until("a binding", || {
             match CaptiveClient::import_within(&name, ServerProcess::soon()) {
-                // An importer is not patient for much longer than the walls take here.
+                // An importer does not wait much longer than the restriction takes here.
                 Err(ImportError::NoAnswer(..)) => None,
                 other => Some(other.unwrap()),
             }
@@ -133,22 +133,22 @@ fn nobody_is_served_before_the_walls_stand() {
 }
 
 #[test]
-fn whoever_catches_sigsys_ends_all_the_same() {
-    let _watchdog = Watchdog::new("whoever_catches_sigsys_ends_all_the_same");
+fn a_domain_that_catches_sigsys_is_ended_too() {
+    let _watchdog = Watchdog::new("a_domain_that_catches_sigsys_is_ended_too");
     let _alone = alone();
     let ended = Scene::new("catch").ends_of("catch SIGSYS", 0);
     assert_eq!(ended.forbidden_call(), Some("socket"), "{ended:?}");
-    // Whether it is heard which call it was is chance.
+    // Chance decides whether the listener learns which call it was.
     let ended = Scene::new("take-back").ends_of("take calls back", 0);
     assert!(matches!(ended, Ended::Forbidden { .. }), "{ended:?}");
 }
 
 #[test]
-fn a_domain_of_whose_calls_nobody_hears_ends_unnamed() {
-    let _watchdog = Watchdog::new("a_domain_of_whose_calls_nobody_hears_ends_unnamed");
+fn a_domain_without_a_listener_is_ended_without_the_calls_name() {
+    let _watchdog = Watchdog::new("a_domain_without_a_listener_is_ended_without_the_calls_name");
     let _alone = alone();
     let name = Room::name("unheard");
-    // There can be one listener around a process.
+    // A process can have only one listener.
     let mut starter = Command::new(SANDBOXED);
     starter.args(["starter", &name]).env("UNDERPASS_TEST_LISTENER", "1").stderr(Stdio::null());
     let starter = starter.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -33,7 +33,7 @@ struct Scene {
 impl Scene {
     fn of(name: &str, sandbox: &Sandbox) -> Self {
         let domain = sandbox.start().unwrap();
-        // A kernel may lack a wall; none of ours comes late to it.
+        // A kernel may lack a measure, but each measure that it has must be in place in time.
         assert!(!domain.report().to_string().contains("takes no signal"), "{}", domain.report());
         let captive = CaptiveClient::import(name).unwrap_or_else(|e| panic!("{e}; {:?}", domain.ended()));
         Self { domain, captive, name: name.to_owned() }
@@ -48,7 +48,7 @@ impl Scene {
         ProbeClient::import(&format!("{}-probe", self.name)).unwrap()
     }
 
-    /// The domain ends of `deed`; gives how.
+    /// The domain ends by `deed`. Returns how it ended.
     fn ends_of(&self, deed: &str, target: u64) -> Ended {
         let failed = self.captive.attempt(deed, target).unwrap_err();
         assert!(matches!(failed, CallError::PeerDied(_)), "{deed}: {failed:?}");
@@ -66,12 +66,13 @@ impl Drop for Killed {
     }
 }
 
-/// Only root can look at what a domain has that lets nobody look into it.
+/// Only root can look at the state of a domain that has closed itself off.
 fn is_root() -> bool {
     underpass_os::process::user() == 0
 }
 
-/// Files, kernel threads and children are counted by the process: who counts is alone.
+/// Files, kernel threads and children are counted for the process, so these tests run one at a
+/// time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,12 +87,12 @@ fn an_honest_domain_serves_as_any_other() {
     let scene = Scene::of(&name, &sandbox(&name).arg(outside.name()).env("RUST_BACKTRACE", "1"));
     let probe = scene.probe();
     assert_eq!(probe.add(1, 2), Ok(3));
-    // Over the A-stack, and through files in memory, either way.
+    // Over the A-stack, and through memory files, in both directions.
     for len in [40, 20_000, 3 << 20] {
         let bytes: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
         assert_eq!(probe.echo(&bytes), Ok(bytes));
     }
-    // Callers at once, from both kinds of threads, some of which wait for one another there.
+    // Concurrent callers, from both kinds of threads. Some of them wait for one another there.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| probe.meet(4).unwrap());
@@ -162,7 +163,7 @@ fn a_loop_is_ended_by_its_deadline_or_its_processor_time() {
     let unbounded = Sandbox::program(SANDBOXED).arg(&name).silent().patience(Duration::from_secs(60));
     let scene = Scene::of(&name, &unbounded);
     let (hour, moment) = (Duration::from_secs(3600), Duration::from_millis(50));
-    // Deadlines that are kept cost nothing, in whatever order they come and go.
+    // Deadlines that are met cost nothing, in whatever order they come and go.
     for time in [hour, 2 * hour, hour / 2] {
         assert_eq!(scene.domain.within(time, || scene.captive.attempt("reserve", 1)).as_deref(), Ok("done"));
     }
@@ -181,7 +182,7 @@ fn a_crash_and_an_exit_are_told_apart() {
     assert_eq!(Scene::new("exit").ends_of("exit", 0), Ended::Exited(7));
 }
 
-/// The fields of `status` of each kernel thread of a process that doesn't end meanwhile.
+/// The fields of `status` of each kernel thread of a process that does not end meanwhile.
 fn statuses(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let status = |task: fs::DirEntry| match fs::read_to_string(task.path().join("status")) {
@@ -199,18 +200,18 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn the_walls_stand_around_every_kernel_thread() {
-    let _watchdog = Watchdog::new("the_walls_stand_around_every_kernel_thread");
+fn every_kernel_thread_is_restricted() {
+    let _watchdog = Watchdog::new("every_kernel_thread_is_restricted");
     let _alone = alone();
     let scene = Scene::new("walls");
-    // Some are started afterwards.
+    // Some threads are started afterwards.
     scene.captive.threads(4).unwrap();
     let (report, pid) = (scene.domain.report(), scene.domain.pid());
     for measure in [Measure::Calls, Measure::Limits, Measure::Capabilities, Measure::Privacy] {
         assert!(report.holds(measure), "{report}");
     }
     for measure in [Measure::Files, Measure::Network] {
-        // But for kernels that have none.
+        // Except on kernels that lack them.
         let why = report.missing().find(|(of, _)| *of == measure);
         assert!(why.is_none_or(|(_, why)| why.contains("/sys/kernel/security/lsm")), "{report}");
     }
@@ -251,14 +252,14 @@ fn the_environment_is_empty() {
     assert_eq!(found, wanted);
 }
 
-/// Children of this process, zombies among them.
+/// The children of this process, zombies included.
 fn children() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
     tasks.map(|task| of(task.unwrap()).split_whitespace().count()).sum()
 }
 
-/// Kernel threads of this process that look after domains in sandboxes. Other tests' threads come
+/// Kernel threads of this process that supervise domains in sandboxes. Other tests' threads come
 /// and go beside them.
 fn supervisors() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
@@ -277,11 +278,11 @@ fn nothing_is_left_after_two_hundred_starts() {
     let _alone = alone();
     let name = Room::name("again");
     let sandbox = sandbox(&name);
-    // The runtime of this process, and the clerk's files, are there after the first.
+    // After the first domain, the runtime of this process and the clerk's files exist.
     drop(Scene::of(&name, &sandbox));
     let own = std::process::id();
-    // The supervisor's pipe of the first may be about to be closed, and be among them: one too many
-    // hides nothing among 200.
+    // The pipe of the first supervisor may be about to be closed, and may be among them. One too
+    // many hides nothing among 200.
     let before = fds_of(own);
     for round in 0..200 {
         let scene = Scene::of(&name, &sandbox);
@@ -300,8 +301,8 @@ fn nothing_is_left_after_two_hundred_starts() {
 }
 
 #[test]
-fn who_can_not_begin_is_told_why() {
-    let _watchdog = Watchdog::new("who_can_not_begin_is_told_why");
+fn a_failed_start_reports_its_reason() {
+    let _watchdog = Watchdog::new("a_failed_start_reports_its_reason");
     let _alone = alone();
     let failed = |sandbox: Sandbox| sandbox.silent().start().unwrap_err();
     let missing = failed(Sandbox::program("/nonexistent/program"));
@@ -321,8 +322,8 @@ fn who_can_not_begin_is_told_why() {
 }
 
 #[test]
-fn what_is_required_and_can_not_be_had_is_told() {
-    let _watchdog = Watchdog::new("what_is_required_and_can_not_be_had_is_told");
+fn a_required_measure_that_is_missing_is_reported() {
+    let _watchdog = Watchdog::new("a_required_measure_that_is_missing_is_reported");
     let _alone = alone();
     let name = Room::name("required");
     let found = sandbox(&name).start().unwrap().report().clone();

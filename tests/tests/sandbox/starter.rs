@@ -1,4 +1,4 @@
-//! What a domain in a sandbox has of its starter, and of its starter's user.
+//! What a domain in a sandbox can reach of its starter and of its starter's user.
 
 use crate::{Killed, SANDBOXED, alone, is_root};
 use std::fs::{self, File};
@@ -44,13 +44,14 @@ fn the_files_behind_the_starters_outputs_are_out_of_reach() {
 }
 
 #[test]
-fn what_was_said_before_the_end_comes_before_it_is_told() {
-    let _watchdog = Watchdog::new("what_was_said_before_the_end_comes_before_it_is_told");
+fn output_before_the_end_arrives_before_the_end_is_reported() {
+    let _watchdog = Watchdog::new("output_before_the_end_arrives_before_the_end_is_reported");
     let _alone = alone();
     let name = Room::name("said");
     let (mut starter, _pid) = careless_starter(&name);
     let captive = CaptiveClient::import(&name).unwrap();
-    // When the domain ends, most of it is under way still: the reader takes a few bytes at once.
+    // When the domain ends, most of the output is still in transit: the reader takes a few bytes at
+    // a time.
     let bytes = 250_000;
     std::thread::scope(|scope| {
         let mut output = BufReader::with_capacity(16, starter.0.stdout.take().unwrap());
@@ -86,19 +87,20 @@ fn an_output_that_nobody_reads_holds_up_the_domain_alone() {
         let speaker = scope.spawn(|| captive.attempt("say for ever", 0));
         let own = starter.0.id();
         until("the starter's output to be full", || copies_in_vain(own).then_some(()));
-        // Its other calls go on, and so does its starter, which ends it.
+        // Its other calls go on. Its starter goes on too, and ends it.
         assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
         drop(starter.0.stdin.take());
         assert!(matches!(speaker.join().unwrap(), Err(CallError::PeerDied(_))));
     });
     until("its process's end", || (!is_alive(pid)).then_some(()));
-    // It has something to say still, behind all that.
+    // More output is waiting behind all that.
     assert!(starter.0.try_wait().unwrap().is_none());
     drop(starter.0.stdout.take());
     starter.0.wait().unwrap();
 }
 
-/// Whether a kernel thread of a starter that copies an output waits in the kernel for its reader.
+/// Whether a starter's kernel thread that copies an output waits in the kernel for the output's
+/// reader.
 fn copies_in_vain(starter: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{starter}/task")).unwrap();
     tasks.flatten().any(|task| {
@@ -115,7 +117,7 @@ fn others_of_its_user_pass_files_while_it_floods() {
     if !is_root() {
         skip!("only root can become another user");
     }
-    // No other test's files are this user's.
+    // No other test's files belong to this user.
     let user = 54_321;
     let directory = PublicRoom::directory(SANDBOXED);
     let names = directory.join("names");
@@ -146,20 +148,21 @@ fn files_of(pid: u32) -> Vec<String> {
     files.map(|file| link(file.unwrap())).collect()
 }
 
-/// What an open file of a domain is; nothing if it may be there or not.
+/// What an open file of a domain is. `None` for a file that need not be there.
 fn kind(file: &str, pid: u32) -> Option<&'static str> {
     match file {
         "/dev/null" => Some("standard"),
         _ if file.starts_with("socket:") => Some("socket"),
         "anon_inode:[eventpoll]" => Some("epoll"),
         "anon_inode:[eventfd]" => Some("eventfd"),
-        // The monitor's looks at its own kernel threads, from before it was locked in.
+        // Files by which the monitor reads the state of its own kernel threads, opened before the
+        // restriction.
         _ if file.starts_with(&format!("/proc/{pid}/task/")) => None,
         _ => Some("something else"),
     }
 }
 
-/// A starter of a sandboxed domain that has inherited a file from a careless parent.
+/// The starter of a sandboxed domain that has inherited a file from a careless parent.
 fn careless_starter(name: &str) -> (Killed, u32) {
     let mut starter = Command::new("sh")
         .args(["-c", "exec 9</etc/passwd; exec \"$0\" starter \"$1\"", SANDBOXED, name])
@@ -184,9 +187,9 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     assert!(files_of(starter.0.id()).iter().any(|file| file == "/etc/passwd"), "the starter has it");
     let captive = CaptiveClient::import(&name).unwrap();
     assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
-    // The memory of a new binding is passed on, and closed when that is done. What is left: the
-    // standard input; two names' sockets, one binding's, two outputs', and the way to the clerk's
-    // spawner; and the clerk's two.
+    // The memory of a new binding is passed on and then closed. These remain: the standard input,
+    // the sockets of two names, of one binding and of two outputs, the way to the clerk's spawner,
+    // and the clerk's two files.
     let wanted = ["epoll", "eventfd", "socket", "socket", "socket", "socket", "socket", "socket", "standard"];
     until("the domain has no file but these", || {
         if !is_root() {
@@ -200,13 +203,13 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     drop(starter);
     until("the domain's end", || captive.attempt("reserve", 1).is_err().then_some(()));
     until("its process's end", || (!is_alive(pid)).then_some(()));
-    // A starter that was killed tidies nothing up.
+    // A killed starter cleans nothing up.
     for name in [name.clone(), format!("{name}-probe")] {
         fs::remove_file(Room::directory().join(name)).unwrap();
     }
 }
 
-/// Whether there is such a process that still runs.
+/// Whether such a process exists and still runs.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))

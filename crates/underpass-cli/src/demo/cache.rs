@@ -1,14 +1,14 @@
-//! Blocks of files, at most so many, the longest unused given up first.
+//! A cache of file blocks with a limit. The least recently used block goes first.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Which block: the file's index and the block's number in it.
+/// The identity of a block: the file's index, and the block's number in the file.
 pub type Key = (u32, u64);
 
 /// One block in the cache.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// What stands in it; behind the end of the file, zeros.
+    /// Its bytes. Behind the end of the file they are zeros.
     pub bytes: Vec<u8>,
     /// Whether it differs from the disk.
     pub changed: bool,
@@ -24,12 +24,12 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache of at most `limit` blocks, and of at least one.
+    /// A cache of at most `limit` blocks. It always holds at least one.
     pub fn new(limit: usize) -> Self {
         Self { blocks: HashMap::new(), by_age: BTreeMap::new(), clock: 0, limit: limit.max(1) }
     }
 
-    /// The block, which becomes the youngest.
+    /// The block, which becomes the most recently used.
     pub fn get(&mut self, key: Key) -> Option<&mut Block> {
         let (age, block) = self.blocks.get_mut(&key)?;
         self.by_age.remove(age);
@@ -39,12 +39,12 @@ impl Cache {
         Some(block)
     }
 
-    /// Whether the block is there; its age stays.
+    /// Whether the block is there. Its age does not change.
     pub fn holds(&self, key: Key) -> bool {
         self.blocks.contains_key(&key)
     }
 
-    /// Puts a block in as the youngest, and gives back the one that it pushed out, if any.
+    /// Inserts a block as the most recently used. Returns the block that it evicted, if any.
     pub fn put(&mut self, key: Key, block: Block) -> Option<(Key, Block)> {
         self.clock += 1;
         if let Some((age, _)) = self.blocks.insert(key, (self.clock, block)) {
@@ -58,7 +58,7 @@ impl Cache {
         self.blocks.remove(&oldest).map(|(_, block)| (oldest, block))
     }
 
-    /// Which blocks of a file differ from the disk, in the file's order.
+    /// The blocks of a file that differ from the disk, in the file's order.
     pub fn changed(&self, file: u32) -> Vec<u64> {
         let changed =
             |(key, (_, block)): (&Key, &(u64, Block))| (key.0 == file && block.changed).then_some(key.1);
@@ -67,7 +67,7 @@ impl Cache {
         numbers
     }
 
-    /// The block, for writing it back; its age stays.
+    /// The block, to be written back. Its age does not change.
     pub fn peek(&mut self, key: Key) -> Option<&mut Block> {
         self.blocks.get_mut(&key).map(|(_, block)| block)
     }

@@ -1,11 +1,11 @@
-//! What stands below the drawn timeline: what the colours mean, and what was measured.
+//! The caption of the drawn timeline: the colours and the measurements.
 
 use super::figure::{EDITOR_COLOUR, FILES_COLOUR, INK, T1_COLOUR, T2_COLOUR, WINDOWS_COLOUR, style};
 use super::numbers::{grouped, three, time};
-use super::outcome::Outcome;
+use super::outcome::DemoOutcome;
 use crate::svg::{Anchor, Sheet};
 
-/// The columns of the figures: where, and how a cell stands there.
+/// The columns of the figures: their position, and the alignment of their cells.
 const COLUMNS: [(f64, Anchor); 7] = [
     (40.0, Anchor::Start),
     (200.0, Anchor::Start),
@@ -16,8 +16,8 @@ const COLUMNS: [(f64, Anchor); 7] = [
     (880.0, Anchor::End),
 ];
 
-/// Draws the legend and the figures from `top` on, and says how high the drawing is.
-pub fn draw(sheet: &mut Sheet, outcome: &Outcome, top: f64) -> f64 {
+/// Draws the legend and the figures from `top` on. Returns the height of the drawing.
+pub fn draw(sheet: &mut Sheet, outcome: &DemoOutcome, top: f64) -> f64 {
     let mut y = top;
     let legend = [
         (EDITOR_COLOUR, "editor"),

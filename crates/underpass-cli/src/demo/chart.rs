@@ -1,10 +1,10 @@
-//! The timeline as text: three columns, time going down, as in Figure 1.
+//! Prints the timeline as text: three columns, time going down, as in Figure 1.
 
-use super::event::Domain;
+use super::event::DemoDomain;
 use super::numbers::time;
-use super::timeline::{Call, Timeline};
+use super::timeline::{Timeline, TimelineCall};
 
-/// Where the columns stand.
+/// The positions of the columns.
 const EDITOR: usize = 11;
 const WINDOWS: usize = 36;
 const FILES: usize = 58;
@@ -12,10 +12,10 @@ const NOTES: usize = 80;
 
 /// One line of the chart before it is drawn.
 enum Step<'a> {
-    Calls(&'a Call),
-    Begins(&'a Call),
-    Replies(&'a Call),
-    GoesOn(&'a Call),
+    Calls(&'a TimelineCall),
+    Begins(&'a TimelineCall),
+    Replies(&'a TimelineCall),
+    GoesOn(&'a TimelineCall),
 }
 
 /// Draws at most `lines` lines of the timeline.
@@ -89,7 +89,7 @@ impl Row {
         self.put(from, &"─".repeat(to.saturating_sub(from)));
     }
 
-    fn calls(&mut self, call: &Call) {
+    fn calls(&mut self, call: &TimelineCall) {
         let label = format!("{} {} ", call.thread, call.procedure);
         let to = column(call.server);
         self.put(EDITOR, &label);
@@ -100,11 +100,11 @@ impl Row {
         }
     }
 
-    fn begins(&mut self, call: &Call) {
+    fn begins(&mut self, call: &TimelineCall) {
         self.put(column(call.server), &format!("┌ {} for {}", call.procedure, call.thread));
     }
 
-    fn replies(&mut self, call: &Call) {
+    fn replies(&mut self, call: &TimelineCall) {
         let at = column(call.server);
         let took = call.handler.as_ref().map_or(0, |handler| handler.to - handler.from);
         self.put(at, &format!("└ {}", time(took)));
@@ -112,7 +112,7 @@ impl Row {
         self.line(EDITOR + 5, at - 1);
     }
 
-    fn goes_on(&mut self, call: &Call) {
+    fn goes_on(&mut self, call: &TimelineCall) {
         self.put(EDITOR, &format!("{} goes on: {}", call.thread, time(call.to - call.from)));
     }
 
@@ -121,26 +121,26 @@ impl Row {
     }
 }
 
-fn column(domain: Domain) -> usize {
+fn column(domain: DemoDomain) -> usize {
     match domain {
-        Domain::Editor => EDITOR,
-        Domain::Windows => WINDOWS,
-        Domain::Files => FILES,
+        DemoDomain::Editor => EDITOR,
+        DemoDomain::Windows => WINDOWS,
+        DemoDomain::Files => FILES,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::{Procedure, Thread};
+    use super::super::event::{DemoProcedure, EditorThread};
     use super::super::timeline::{Handled, Move};
     use super::*;
 
     #[test]
     fn a_call_is_four_lines() {
-        let call = Call {
-            thread: Thread::T2,
-            server: Domain::Files,
-            procedure: Procedure::Read,
+        let call = TimelineCall {
+            thread: EditorThread::T2,
+            server: DemoDomain::Files,
+            procedure: DemoProcedure::Read,
             from: 0,
             to: 9_000,
             cpu_from: 0,
@@ -149,8 +149,8 @@ mod tests {
             handler: Some(Handled { from: 4_000, to: 6_500, cpu: 0 }),
         };
         let moves = vec![
-            Move { at: 4_000, cpu: 0, from: Domain::Editor, to: Domain::Files },
-            Move { at: 9_000, cpu: 0, from: Domain::Files, to: Domain::Editor },
+            Move { at: 4_000, cpu: 0, from: DemoDomain::Editor, to: DemoDomain::Files },
+            Move { at: 9_000, cpu: 0, from: DemoDomain::Files, to: DemoDomain::Editor },
         ];
         let lines = draw(&Timeline { calls: vec![call], moves }, 99);
         assert_eq!(lines.len(), 5);

@@ -1,24 +1,24 @@
 //! The editor: two threads, two passes over the text.
 
-use super::event::Thread;
+use super::event::EditorThread;
 use super::job::Worker;
-use super::plan::{Imports, Plan, Pulse, Threads};
+use super::plan::{EditPlan, Imports, Pulse, Threads};
 use anyhow::Result;
 use std::sync::Arc;
 use underpass_os::clock;
 
-/// What the editor has done.
+/// The result of the editor's work.
 #[derive(Debug)]
 pub struct Done {
     /// When the first call was made, in ns of `CLOCK_MONOTONIC`.
     pub from: u64,
-    /// When the last one had returned.
+    /// When the last call had returned.
     pub to: u64,
-    /// Places changed.
+    /// The number of changed places.
     pub places: u64,
     /// Bytes of the edited text.
     pub bytes: u64,
-    /// Over every cell of the screen.
+    /// The checksum of all cells of the screen.
     pub checksum: u64,
     /// The screen, row by row.
     pub screen: Vec<String>,
@@ -27,21 +27,21 @@ pub struct Done {
 /// Searches and edits the text with threads T1 and T2.
 ///
 /// # Errors
-/// Where a call or an import fails.
+/// If a call or an import fails.
 pub fn edit<I: Imports>(
     imports: &Arc<I>,
     threads: &impl Threads,
-    plan: &Arc<Plan>,
+    plan: &Arc<EditPlan>,
     pulse: &Arc<Pulse>,
 ) -> Result<Done> {
-    let mut t1 = Worker::new(Thread::T1, imports, plan, pulse)?;
-    let mut t2 = Worker::new(Thread::T2, imports, plan, pulse)?;
+    let mut t1 = Worker::new(EditorThread::T1, imports, plan, pulse)?;
+    let mut t2 = Worker::new(EditorThread::T2, imports, plan, pulse)?;
     let from = clock::now_ns();
     let search1 = move || t1.search().map(|half| (t1, half));
     let search2 = move || t2.search().map(|half| (t2, half));
     let ((mut t1, half1), (mut t2, half2)) = threads.both(search1, search2)?;
 
-    // Behind each changed place, everything moves.
+    // Everything behind a changed place moves.
     let (find, replace) = (plan.change.find.len() as u64, plan.change.replace.len() as u64);
     let output = half2.bytes.start + half1.places * replace - half1.places * find;
     let blocks = half2.bytes.end.div_ceil(u64::from(plan.block));
@@ -57,9 +57,11 @@ pub fn edit<I: Imports>(
 #[cfg(test)]
 mod tests {
     use super::super::files::{FileCacheManager, Managed};
-    use super::super::imports::Kernel;
-    use super::super::interfaces::{FileCache, FileId, Frame, FsError, Place, Stat, WindowManager, WmError};
-    use super::super::plan::{COPY, News, SCREEN, TEXT};
+    use super::super::imports::KernelThreads;
+    use super::super::interfaces::{
+        FileCache, FileId, Frame, FsError, Stat, WindowManager, WindowPlace, WmError,
+    };
+    use super::super::plan::{COPY, EditorProgress, SCREEN, TEXT};
     use super::super::text::{Change, make};
     use super::super::windows::Windows;
     use super::*;
@@ -70,16 +72,17 @@ mod tests {
     use std::sync::{Mutex, RwLock, RwLockReadGuard};
     use underpass::CallError;
 
-    /// A file cache manager that dies after so many writes, with all that it hadn't flushed.
+    /// A file cache manager that dies after that many writes, and loses everything that it had not
+    /// flushed.
     #[derive(Clone)]
     struct Mortal {
         manager: Arc<FileCacheManager>,
         writes: Arc<AtomicI64>,
-        /// Read by calls under way.
+        /// Calls in progress hold this for reading.
         calls: Arc<RwLock<()>>,
     }
 
-    /// One that lives until this call is over.
+    /// A manager that lives until this call is over.
     struct Alive<'a>(&'a FileCacheManager, #[allow(dead_code)] RwLockReadGuard<'a, ()>);
 
     impl Deref for Alive<'_> {
@@ -100,8 +103,7 @@ mod tests {
             }
         }
 
-        /// Waits until nothing of it writes to the file any more, as nothing does of a process that
-        /// has died.
+        /// Waits until no call of it writes to the file any more, as after the death of a process.
         fn gone(&self) {
             drop(self.calls.write().unwrap());
         }
@@ -130,7 +132,7 @@ mod tests {
     struct Shared(Arc<Windows>);
 
     impl WindowManager for Shared {
-        fn open(&self, title: &str, place: Place) -> Result<u32, WmError> {
+        fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
             self.0.open(title, place)
         }
         fn draw(&self, window: u32, row: u16, text: &str) -> Result<(), WmError> {
@@ -174,12 +176,12 @@ mod tests {
         type Files = Mortal;
         type Windows = Shared;
 
-        fn files(&self, _: Thread) -> Result<Mortal> {
+        fn files(&self, _: EditorThread) -> Result<Mortal> {
             Ok(self.files.lock().unwrap()[0].clone())
         }
-        /// Both threads get the same one: two managers with a cache each would write the block in
-        /// which the halves meet over one another's.
-        fn files_again(&self, _: Thread) -> Result<Mortal> {
+        /// Both threads get the same manager. Two managers, each with a cache, would overwrite each
+        /// other's version of the block in which the halves meet.
+        fn files_again(&self, _: EditorThread) -> Result<Mortal> {
             let mut lives = self.files.lock().unwrap();
             if lives.len() == 1 {
                 lives[0].gone();
@@ -187,24 +189,24 @@ mod tests {
             }
             Ok(lives[1].clone())
         }
-        fn windows(&self, _: Thread) -> Result<Shared> {
+        fn windows(&self, _: EditorThread) -> Result<Shared> {
             Ok(self.windows.clone())
         }
     }
 
-    /// Edits `text` and checks it; gives the screen's checksum and what the editor told on the way.
-    fn edited(text: &[u8], writes: Option<i64>) -> (u64, Vec<News>) {
+    /// Edits `text` and checks the result. Returns the screen's checksum and the editor's reports.
+    fn edited(text: &[u8], writes: Option<i64>) -> (u64, Vec<EditorProgress>) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(TEXT), text).unwrap();
         let change = Change::of(text);
         let (expected, places) = change.applied(text);
         let disaster = writes.is_some();
-        let plan = Arc::new(Plan { change, block: 64, compose_every: 4, flush_every: 8, disaster });
+        let plan = Arc::new(EditPlan { change, block: 64, compose_every: 4, flush_every: 8, disaster });
         let told = Arc::new(Mutex::new(Vec::new()));
         let hear = told.clone();
         let pulse = Arc::new(Pulse::new(0, move |news| hear.lock().unwrap().push(news)));
         let imports = Arc::new(Here::new(dir.path(), writes.unwrap_or(i64::MAX)));
-        let done = edit(&imports, &Kernel::default(), &plan, &pulse).unwrap();
+        let done = edit(&imports, &KernelThreads::default(), &plan, &pulse).unwrap();
         assert!(fs::read(dir.path().join(COPY)).unwrap() == expected, "{} bytes of text", text.len());
         assert_eq!((done.bytes, done.places), (expected.len() as u64, places));
         assert_eq!(done.screen.len(), usize::from(SCREEN.0));
@@ -234,9 +236,10 @@ mod tests {
             let (checksum, news) = edited(&text, Some(writes));
             assert_eq!(checksum, calm, "{writes} writes");
             let lost = |thread| {
-                news.iter().any(|news| matches!(news, News::Lost { thread: of, .. } if *of == thread))
+                news.iter()
+                    .any(|news| matches!(news, EditorProgress::Lost { thread: of, .. } if *of == thread))
             };
-            assert!(lost(Thread::T1) && lost(Thread::T2), "{writes} writes: {news:?}");
+            assert!(lost(EditorThread::T1) && lost(EditorThread::T2), "{writes} writes: {news:?}");
         }
     }
 }

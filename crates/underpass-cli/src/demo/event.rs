@@ -1,4 +1,4 @@
-//! What is recorded of a call.
+//! The record of a call.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Domain {
+pub enum DemoDomain {
     /// The client.
     Editor,
     /// WinMgr in the paper's figure.
@@ -20,10 +20,10 @@ pub enum Domain {
 
 /// A thread of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Thread {
-    /// The one that works on the first half of the text.
+pub enum EditorThread {
+    /// The thread that works on the first half of the text.
     T1,
-    /// The one that works on the second half.
+    /// The thread that works on the second half.
     T2,
 }
 
@@ -31,7 +31,7 @@ pub enum Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "named after the methods of the traits")]
-pub enum Procedure {
+pub enum DemoProcedure {
     FilesOpen,
     Stat,
     Read,
@@ -43,14 +43,14 @@ pub enum Procedure {
     Screen,
 }
 
-/// One call, as its caller or its handler saw it.
+/// One call, as its caller or its handler recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Who called; `None` where the handler recorded it.
-    pub thread: Option<Thread>,
-    /// What was called.
-    pub procedure: Procedure,
-    /// Tells calls of one procedure apart that are out at the same time: the offset, say.
+    /// The calling thread. `None` where the handler recorded the call.
+    pub thread: Option<EditorThread>,
+    /// The called procedure.
+    pub procedure: DemoProcedure,
+    /// Distinguishes concurrent calls of one procedure, for example by their offset.
     pub key: u64,
     /// When it began, in ns of `CLOCK_MONOTONIC`.
     pub from: u64,
@@ -64,18 +64,18 @@ pub struct Event {
     pub kernel_entries: u64,
     /// Wake-ups sent over the binding up to the end of this call.
     pub wakeups: u64,
-    /// Whether it gave a result.
+    /// Whether it returned a result.
     pub fine: bool,
 }
 
-/// Where events of one thread or one server are kept until the work is over.
+/// Keeps the events of one thread or one server until the work is over.
 #[derive(Debug)]
 pub struct Log {
     events: Mutex<Vec<Event>>,
 }
 
 impl Log {
-    /// A log with room for `room` events before it must grow.
+    /// A log with room for `room` events before it has to grow.
     pub fn new(room: usize) -> Self {
         Self { events: Mutex::new(Vec::with_capacity(room)) }
     }
@@ -91,8 +91,8 @@ impl Log {
     }
 }
 
-impl Domain {
-    /// The two that export an interface.
+impl DemoDomain {
+    /// The two domains that export an interface.
     pub const SERVERS: [Self; 2] = [Self::Windows, Self::Files];
 
     /// The name under which its interface is exported.
@@ -105,7 +105,7 @@ impl Domain {
     }
 }
 
-impl fmt::Display for Domain {
+impl fmt::Display for DemoDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Editor => "editor",
@@ -115,7 +115,7 @@ impl fmt::Display for Domain {
     }
 }
 
-impl fmt::Display for Thread {
+impl fmt::Display for EditorThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::T1 => "T1",
@@ -124,17 +124,17 @@ impl fmt::Display for Thread {
     }
 }
 
-impl Procedure {
-    /// The domain that handles it.
-    pub fn server(self) -> Domain {
+impl DemoProcedure {
+    /// The domain that handles this procedure.
+    pub fn server(self) -> DemoDomain {
         match self {
-            Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => Domain::Files,
-            Self::WindowsOpen | Self::Draw | Self::Compose | Self::Screen => Domain::Windows,
+            Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => DemoDomain::Files,
+            Self::WindowsOpen | Self::Draw | Self::Compose | Self::Screen => DemoDomain::Windows,
         }
     }
 }
 
-impl fmt::Display for Procedure {
+impl fmt::Display for DemoProcedure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::FilesOpen | Self::WindowsOpen => "open",
@@ -150,7 +150,7 @@ impl fmt::Display for Procedure {
 }
 
 impl Event {
-    /// How long the call took, in ns.
+    /// The duration of the call, in ns.
     pub fn ns(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }

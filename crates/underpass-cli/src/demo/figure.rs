@@ -1,11 +1,11 @@
-//! The timeline as a drawing, after Figure 1: time goes down, a column for each thread and each
+//! Draws the timeline, after Figure 1: time goes down, with a column for each thread and each
 //! server.
 
 use super::caption;
-use super::event::{Domain, Thread};
+use super::event::{DemoDomain, EditorThread};
 use super::numbers::{bytes, grouped, time};
-use super::outcome::Outcome;
-use super::timeline::{Call, Timeline};
+use super::outcome::DemoOutcome;
+use super::timeline::{Timeline, TimelineCall};
 use crate::svg::{Anchor, Sheet, tick};
 
 const WIDTH: f64 = 1_120.0;
@@ -15,12 +15,12 @@ const T2: f64 = 290.0;
 const WINDOWS: f64 = 520.0;
 const FILES: f64 = 740.0;
 const PROCESSORS: f64 = 920.0;
-/// Calls in each of the two parts, at most.
+/// The most calls in each of the two parts.
 const CALLS: usize = 14;
-/// Pixels of a part's time axis.
+/// The length of a part's time axis in pixels.
 const HEIGHT: f64 = 620.0;
 
-/// The colour of the editor; the others likewise.
+/// The colour of the editor. The other domains follow.
 pub const EDITOR_COLOUR: &str = "#3b6fd4";
 pub const WINDOWS_COLOUR: &str = "#e09b2d";
 pub const FILES_COLOUR: &str = "#2f9e6e";
@@ -28,12 +28,12 @@ pub const T1_COLOUR: &str = "#1f4fae";
 pub const T2_COLOUR: &str = "#8b3fb0";
 const FAINT: &str = "#e7e9ee";
 const QUIET: &str = "#6b7280";
-/// The colour of words.
+/// The colour of text.
 pub const INK: &str = "#1c2430";
-/// Keeps a text legible on the lines that it stands on.
+/// The style that keeps a text legible on top of lines.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
 /// Draws the outcome's timeline, the beginning and the middle, and its figures.
-pub fn draw(outcome: &Outcome) -> String {
+pub fn draw(outcome: &DemoOutcome) -> String {
     let mut sheet = Sheet::new(WIDTH);
     let title = "Figure 1 of URPC, replayed on real work by three processes";
     sheet.text((40.0, 46.0), Anchor::Start, &style(22, INK, "font-weight=\"600\""), title);
@@ -76,13 +76,13 @@ impl<'a> Part<'a> {
         self.top + ns as f64 / self.span * HEIGHT
     }
 
-    /// Draws the part and says where the next one may begin.
+    /// Draws the part, and returns where the next one may begin.
     fn draw(&self, sheet: &mut Sheet, title: &str) -> f64 {
         sheet.text((40.0, self.top - 66.0), Anchor::Start, &style(15, INK, "font-weight=\"600\""), title);
         self.axis(sheet);
         self.heads(sheet);
         self.processors(sheet);
-        for thread in [Thread::T1, Thread::T2] {
+        for thread in [EditorThread::T1, EditorThread::T2] {
             self.thread(sheet, thread);
         }
         self.timeline.calls.iter().for_each(|call| self.call(sheet, call));
@@ -121,7 +121,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A strip for each processor, in the colour of the domain that it was last seen with.
+    /// A strip for each processor, in the colour of the domain that last ran on it.
     fn processors(&self, sheet: &mut Sheet) {
         let sightings = self.timeline.sightings();
         let mut cpus: Vec<usize> = sightings.iter().map(|seen| seen.1).collect();
@@ -146,8 +146,9 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A thread's own time: from the end of each of its calls to the beginning of the next.
-    fn thread(&self, sheet: &mut Sheet, thread: Thread) {
+    /// The time that a thread spends outside its calls: from the end of each call to the beginning
+    /// of the next.
+    fn thread(&self, sheet: &mut Sheet, thread: EditorThread) {
         let mut last = None;
         for call in self.timeline.calls.iter().filter(|call| call.thread == thread) {
             let (x, from) = (lane(thread), last.unwrap_or(call.from));
@@ -158,7 +159,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn call(&self, sheet: &mut Sheet, call: &Call) {
+    fn call(&self, sheet: &mut Sheet, call: &TimelineCall) {
         let Some(handler) = &call.handler else { return };
         let (from, server) = (lane(call.thread), server_lane(call.server));
         let (y, end, ink) = (self.y(handler.from), self.y(handler.to), thread_colour(call.thread));
@@ -170,15 +171,15 @@ impl<'a> Part<'a> {
         sheet.rectangle((server - 8.0, y), (16.0, (end - y).max(2.5)), colour(call.server), &took);
     }
 
-    /// Names the call beside its handler, unless another name stands there already.
-    fn label(&self, sheet: &mut Sheet, call: &Call, labelled: &mut [f64; 2]) {
+    /// Writes the name of the call beside its handler, unless another name is there already.
+    fn label(&self, sheet: &mut Sheet, call: &TimelineCall, labelled: &mut [f64; 2]) {
         let ink = thread_colour(call.thread);
         if call.wakeups > 0 {
             let at = (lane(call.thread) + 9.0, self.y(call.from) - 3.0);
             sheet.text(at, Anchor::Start, &style(10, ink, HALO), "wakes");
         }
         let Some(handler) = &call.handler else { return };
-        let (y, last) = (self.y(handler.from), &mut labelled[usize::from(call.server == Domain::Files)]);
+        let (y, last) = (self.y(handler.from), &mut labelled[usize::from(call.server == DemoDomain::Files)]);
         if y - *last >= 12.0 {
             *last = y;
             let at = (server_lane(call.server) + 14.0, y + 5.0);
@@ -197,44 +198,44 @@ pub fn style(size: u32, fill: &str, more: &str) -> String {
     format!("font-size=\"{size}\" fill=\"{fill}\" {more}")
 }
 
-fn lane(thread: Thread) -> f64 {
+fn lane(thread: EditorThread) -> f64 {
     match thread {
-        Thread::T1 => T1,
-        Thread::T2 => T2,
+        EditorThread::T1 => T1,
+        EditorThread::T2 => T2,
     }
 }
 
-fn server_lane(server: Domain) -> f64 {
-    if server == Domain::Files { FILES } else { WINDOWS }
+fn server_lane(server: DemoDomain) -> f64 {
+    if server == DemoDomain::Files { FILES } else { WINDOWS }
 }
 
-fn thread_colour(thread: Thread) -> &'static str {
+fn thread_colour(thread: EditorThread) -> &'static str {
     match thread {
-        Thread::T1 => T1_COLOUR,
-        Thread::T2 => T2_COLOUR,
+        EditorThread::T1 => T1_COLOUR,
+        EditorThread::T2 => T2_COLOUR,
     }
 }
 
-fn colour(domain: Domain) -> &'static str {
+fn colour(domain: DemoDomain) -> &'static str {
     match domain {
-        Domain::Editor => EDITOR_COLOUR,
-        Domain::Windows => WINDOWS_COLOUR,
-        Domain::Files => FILES_COLOUR,
+        DemoDomain::Editor => EDITOR_COLOUR,
+        DemoDomain::Windows => WINDOWS_COLOUR,
+        DemoDomain::Files => FILES_COLOUR,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Procedure;
+    use super::super::event::DemoProcedure;
     use super::super::timeline::{Handled, Move};
     use super::*;
 
     #[test]
     fn a_part_shows_its_calls_and_processors() {
-        let call = |thread, from, handler| Call {
+        let call = |thread, from, handler| TimelineCall {
             thread,
-            server: Domain::Files,
-            procedure: Procedure::Read,
+            server: DemoDomain::Files,
+            procedure: DemoProcedure::Read,
             from,
             to: from + 9_000,
             cpu_from: 0,
@@ -243,8 +244,8 @@ mod tests {
             handler,
         };
         let handled = Some(Handled { from: 4_000, to: 6_500, cpu: 1 });
-        let calls = vec![call(Thread::T1, 0, handled), call(Thread::T2, 500, None)];
-        let moves = vec![Move { at: 4_000, cpu: 1, from: Domain::Editor, to: Domain::Files }];
+        let calls = vec![call(EditorThread::T1, 0, handled), call(EditorThread::T2, 500, None)];
+        let moves = vec![Move { at: 4_000, cpu: 1, from: DemoDomain::Editor, to: DemoDomain::Files }];
         let mut sheet = Sheet::new(WIDTH);
         let end = Part::new(&Timeline { calls, moves }, 0.0).draw(&mut sheet, "A & B");
         let drawn = sheet.finish(end, &[T1_COLOUR, T2_COLOUR]);

@@ -8,21 +8,21 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many blocks are read at once where the next ones aren't cached either.
+/// How many blocks are read at once, if the next ones are not cached either.
 const AHEAD: u64 = 16;
 
-/// A file that the manager may open: under which name, where it is, and whether it may be changed.
+/// A file that the manager may open: its name, its path, and whether it may be changed.
 #[derive(Clone, Debug)]
 pub struct Managed {
     /// The name that clients use.
     pub name: &'static str,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Whether clients may write.
     pub writable: bool,
 }
 
-/// Implements [`FileCache`] over real files, and over no others than it was given.
+/// Implements [`FileCache`] over the real files that it was given, and over no others.
 #[derive(Debug)]
 pub struct FileCacheManager {
     life: u32,
@@ -45,9 +45,9 @@ struct Open {
 }
 
 impl FileCacheManager {
-    /// A manager of the files `managed`, which caches at most `limit` blocks of `block` bytes.
+    /// A manager of the files `managed`. It caches at most `limit` blocks of `block` bytes.
     ///
-    /// `life` tells this manager's file names from those of an earlier one.
+    /// `life` distinguishes this manager's file ids from those of an earlier manager.
     pub fn new(life: u32, managed: Vec<Managed>, block: u32, limit: usize) -> Self {
         let state = Mutex::new(State { open: Vec::new(), cache: Cache::new(limit) });
         Self { life, block: block.max(1), managed, state }
@@ -64,7 +64,7 @@ impl FileCacheManager {
 }
 
 impl State {
-    /// Brings a block into the cache, with those behind it that will be read next.
+    /// Brings a block into the cache, and those behind it that will be read next.
     fn fetch(&mut self, (index, number): Key, block: u32) -> io::Result<()> {
         if self.cache.holds((index, number)) {
             return Ok(());
@@ -75,7 +75,7 @@ impl State {
             (number + 1..end).take_while(|&next| !self.cache.holds((index, next))).count() as u64 + 1;
         let mut bytes = vec![0; missing as usize * block as usize];
         read_full(&open.file, &mut bytes, number * u64::from(block))?;
-        // Backwards, so that the one that was asked for goes in last, as the youngest.
+        // Backwards, so that the requested block is inserted last, as the most recently used.
         for (next, bytes) in bytes.chunks(block as usize).enumerate().rev() {
             let new = Block { bytes: bytes.to_vec(), changed: false };
             if let Some(((index, number), old)) = self.cache.put((index, number + next as u64), new)
@@ -89,7 +89,7 @@ impl State {
 }
 
 impl Open {
-    /// Writes a block to disk, but nothing behind the end of the file.
+    /// Writes a block to disk, except what lies behind the end of the file.
     fn write_back(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let len = self.size.saturating_sub(offset).min(bytes.len() as u64);
         self.file.write_all_at(&bytes[..len as usize], offset)
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A manager of 4-byte blocks, three at most, over "text" (10 bytes) and an empty "copy".
+    /// A manager with at most three blocks of 4 bytes, over "text" (10 bytes) and an empty "copy".
     fn manager(dir: &tempfile::TempDir) -> FileCacheManager {
         fs::write(dir.path().join("text"), b"0123456789").unwrap();
         let managed = |name, writable| Managed { name, path: dir.path().join(name), writable };

@@ -1,10 +1,10 @@
-//! How the editor gets at its servers: over Underpass or over sockets.
+//! How the editor reaches its servers: over Underpass or over sockets.
 
-use super::event::{Domain, Event, Log, Thread};
+use super::event::{DemoDomain, EditorThread, Event, Log};
 use super::interfaces::{FileCacheClient, WindowManagerClient};
 use super::over_sockets::{SocketFiles, SocketWindows};
 use super::plan::{Imports, Threads};
-use super::sockets::{Client, Tally};
+use super::sockets::{SharedCounters, SocketClient};
 use super::switches;
 use super::traced::Traced;
 use anyhow::{Context, Result, anyhow, bail};
@@ -33,20 +33,20 @@ impl Logs {
         events
     }
 
-    fn of(&self, thread: Thread) -> Arc<Log> {
-        self.0[usize::from(thread == Thread::T2)].clone()
+    fn of(&self, thread: EditorThread) -> Arc<Log> {
+        self.0[usize::from(thread == EditorThread::T2)].clone()
     }
 }
 
-/// An editor's imports whose work can be accounted for.
+/// An editor's imports, with the records of its work.
 pub trait Accounted: Imports {
     /// The calls made, in the order in which they began.
     fn events(&self) -> Vec<Event>;
-    /// What went over the bindings to a server.
-    fn counters(&self, server: Domain) -> Counters;
+    /// The counters of the bindings to a server.
+    fn counters(&self, server: DemoDomain) -> Counters;
 }
 
-/// The real thing: one binding to each server, shared by both threads.
+/// The imports over Underpass: one binding to each server, which both threads share.
 #[derive(Debug)]
 pub struct OverUnderpass {
     files: Mutex<Vec<FileCacheClient>>,
@@ -58,20 +58,20 @@ impl OverUnderpass {
     /// Imports both interfaces.
     ///
     /// # Errors
-    /// Where an import fails.
+    /// If an import fails.
     pub fn new(logs: Logs) -> Result<Self> {
         let files = Mutex::new(vec![import_files()?]);
-        let windows = WindowManagerClient::import_within(Domain::Windows.export(), WITHIN);
+        let windows = WindowManagerClient::import_within(DemoDomain::Windows.export(), WITHIN);
         Ok(Self { files, windows: windows.context("the editor can't import the window manager")?, logs })
     }
 
-    fn traced(&self, files: FileCacheClient, thread: Thread) -> Traced<FileCacheClient> {
+    fn traced(&self, files: FileCacheClient, thread: EditorThread) -> Traced<FileCacheClient> {
         Traced::new(files, Some(thread), self.logs.of(thread))
     }
 }
 
 fn import_files() -> Result<FileCacheClient> {
-    let files = FileCacheClient::import_within(Domain::Files.export(), WITHIN);
+    let files = FileCacheClient::import_within(DemoDomain::Files.export(), WITHIN);
     files.context("the editor can't import the file cache manager")
 }
 
@@ -79,19 +79,20 @@ impl Imports for OverUnderpass {
     type Files = Traced<FileCacheClient>;
     type Windows = Traced<WindowManagerClient>;
 
-    fn files(&self, thread: Thread) -> Result<Self::Files> {
+    fn files(&self, thread: EditorThread) -> Result<Self::Files> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(self.traced(files.first().context("imported at the start")?.clone(), thread))
     }
 
-    fn files_again(&self, thread: Thread) -> Result<Self::Files> {
-        // Not under the lock: the import waits, and the other thread may want to import too.
+    fn files_again(&self, thread: EditorThread) -> Result<Self::Files> {
+        // Not under the lock, because the import waits, and the other thread may want to import
+        // too.
         let again = import_files()?;
         self.files.lock().unwrap_or_else(PoisonError::into_inner).push(again.clone());
         Ok(self.traced(again, thread))
     }
 
-    fn windows(&self, thread: Thread) -> Result<Self::Windows> {
+    fn windows(&self, thread: EditorThread) -> Result<Self::Windows> {
         Ok(Traced::new(self.windows.clone(), Some(thread), self.logs.of(thread)))
     }
 }
@@ -101,8 +102,8 @@ impl Accounted for OverUnderpass {
         self.logs.take()
     }
 
-    fn counters(&self, server: Domain) -> Counters {
-        if server == Domain::Windows {
+    fn counters(&self, server: DemoDomain) -> Counters {
+        if server == DemoDomain::Windows {
             return self.windows.counters();
         }
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,24 +125,24 @@ fn sum(a: Counters, b: Counters) -> Counters {
     }
 }
 
-/// The comparison: a connection to each server for each thread.
+/// The imports over sockets: a connection to each server for each thread.
 #[derive(Debug)]
 pub struct OverSockets {
     directory: PathBuf,
-    files: Tally,
-    windows: Tally,
+    files: SharedCounters,
+    windows: SharedCounters,
     logs: Logs,
 }
 
 impl OverSockets {
     /// Will connect to the sockets in `directory`.
     pub fn new(directory: PathBuf, logs: Logs) -> Self {
-        Self { directory, files: Tally::default(), windows: Tally::default(), logs }
+        Self { directory, files: SharedCounters::default(), windows: SharedCounters::default(), logs }
     }
 
-    fn connect(&self, server: Domain, tally: &Tally) -> Result<Client> {
+    fn connect(&self, server: DemoDomain, totals: &SharedCounters) -> Result<SocketClient> {
         let path = self.directory.join(server.export());
-        Client::connect(&path, tally)
+        SocketClient::connect(&path, totals)
             .with_context(|| format!("the editor can't connect to {}", path.display()))
     }
 }
@@ -150,17 +151,17 @@ impl Imports for OverSockets {
     type Files = Traced<SocketFiles>;
     type Windows = Traced<SocketWindows>;
 
-    fn files(&self, thread: Thread) -> Result<Self::Files> {
-        let files = SocketFiles(self.connect(Domain::Files, &self.files)?);
+    fn files(&self, thread: EditorThread) -> Result<Self::Files> {
+        let files = SocketFiles(self.connect(DemoDomain::Files, &self.files)?);
         Ok(Traced::new(files, Some(thread), self.logs.of(thread)))
     }
 
-    fn files_again(&self, _: Thread) -> Result<Self::Files> {
+    fn files_again(&self, _: EditorThread) -> Result<Self::Files> {
         bail!("nobody kills the file cache manager in a round over sockets")
     }
 
-    fn windows(&self, thread: Thread) -> Result<Self::Windows> {
-        let windows = SocketWindows(self.connect(Domain::Windows, &self.windows)?);
+    fn windows(&self, thread: EditorThread) -> Result<Self::Windows> {
+        let windows = SocketWindows(self.connect(DemoDomain::Windows, &self.windows)?);
         Ok(Traced::new(windows, Some(thread), self.logs.of(thread)))
     }
 }
@@ -170,9 +171,9 @@ impl Accounted for OverSockets {
         self.logs.take()
     }
 
-    fn counters(&self, server: Domain) -> Counters {
-        let tally = if server == Domain::Windows { &self.windows } else { &self.files };
-        *tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counters(&self, server: DemoDomain) -> Counters {
+        let totals = if server == DemoDomain::Windows { &self.windows } else { &self.files };
+        *totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,9 +181,9 @@ impl Accounted for OverSockets {
 #[derive(Clone, Copy, Debug)]
 pub struct UserLevel;
 
-/// Kernel threads, as sockets need them.
+/// Kernel threads, which sockets need.
 #[derive(Clone, Debug, Default)]
-pub struct Kernel {
+pub struct KernelThreads {
     sleeps: Arc<Mutex<u64>>,
 }
 
@@ -193,8 +194,8 @@ impl Threads for UserLevel {
         second: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<(T, T)> {
         use underpass::thread::spawn;
-        // By a thread of their kind: this kernel thread may lose its CPU to the first before it has
-        // started the second.
+        // A user-level thread spawns both. If this kernel thread did so, it might lose its CPU to
+        // the first before it has started the second.
         let both = spawn(move || {
             let (first, second) = (spawn(first), spawn(second));
             (first.join(), second.join())
@@ -205,8 +206,8 @@ impl Threads for UserLevel {
     }
 }
 
-impl Kernel {
-    /// How often these threads went to sleep, by the kernel's count.
+impl KernelThreads {
+    /// How often these threads fell asleep, by the kernel's count.
     pub fn sleeps(&self) -> u64 {
         *self.sleeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,7 +224,7 @@ impl Kernel {
     }
 }
 
-impl Threads for Kernel {
+impl Threads for KernelThreads {
     fn both<T: Send + 'static>(
         &self,
         first: impl FnOnce() -> Result<T> + Send + 'static,

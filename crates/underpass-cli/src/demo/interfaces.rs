@@ -1,22 +1,22 @@
-//! The two interfaces of Figure 1: what the editor calls, wherever the other side lives.
+//! The two interfaces of Figure 1. The editor calls them, wherever the other side lives.
 
 use std::fmt;
 use underpass::CallError;
 
-/// Names a file that a file cache manager opened; a manager that was started again doesn't know it
-/// any more.
+/// The id of a file that a file cache manager opened. A restarted manager does not know it any
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct FileId {
-    /// Which life of the manager gave the name.
+    /// The life of the manager that gave the id.
     pub life: u32,
-    /// Which of its files.
+    /// The file.
     pub index: u32,
 }
 
-/// What is known of a file without reading it.
+/// Properties of a file, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct Stat {
-    /// Bytes in it, those included that are only in the cache.
+    /// Its length in bytes, including bytes that are only in the cache.
     pub size: u64,
     /// Bytes in a block of the cache.
     pub block: u32,
@@ -24,10 +24,10 @@ pub struct Stat {
     pub writable: bool,
 }
 
-/// Why the file cache manager can't do it.
+/// Why the file cache manager refuses.
 #[derive(Clone, Debug, PartialEq, underpass::Wire)]
 pub enum FsError {
-    /// The call itself failed: the manager died, say.
+    /// The call itself failed, for example because the manager died.
     Call(CallError),
     /// The socket to it failed, in the comparison.
     Socket(String),
@@ -37,56 +37,57 @@ pub enum FsError {
     Stale,
     /// The file is open for reading only.
     ReadOnly(String),
-    /// What the disk says.
+    /// The error of the disk.
     Disk(String),
 }
 
-/// The file cache manager (FCM): files in blocks, read from disk once and written back later.
+/// The file cache manager (FCM). It keeps files in blocks, reads them from disk once, and writes
+/// them back later.
 #[underpass::interface]
 pub trait FileCache {
-    /// Opens the file of that name, which is made if it may be written and isn't there.
+    /// Opens the file of that name. If it may be written and does not exist, the file is made.
     fn open(&self, name: &str) -> Result<FileId, FsError>;
-    /// Says how large the file is.
+    /// Returns the size of the file.
     fn stat(&self, file: FileId) -> Result<Stat, FsError>;
-    /// Reads up to `len` bytes at `offset`; fewer at the end of the file.
+    /// Reads up to `len` bytes at `offset`. There are fewer at the end of the file.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
-    /// Writes `bytes` at `offset` into the cache; disk sees them when their block is evicted or
-    /// flushed.
+    /// Writes `bytes` at `offset` into the cache. They reach the disk when their block is evicted
+    /// or flushed.
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FsError>;
-    /// Writes the file's changed blocks to disk and says how many they were.
+    /// Writes the file's changed blocks to disk, and returns their number.
     fn flush(&self, file: FileId) -> Result<u64, FsError>;
 }
 
-/// Where a window stands on the screen, in cells from the upper left corner.
+/// The position of a window on the screen, in cells from the upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
-pub struct Place {
-    /// Its first row, the border's.
+pub struct WindowPlace {
+    /// Its first row, which belongs to the border.
     pub row: u16,
-    /// Its first column, the border's.
+    /// Its first column, which belongs to the border.
     pub column: u16,
     /// Rows, the border included.
     pub rows: u16,
     /// Columns, the border included.
     pub columns: u16,
-    /// Windows of a higher layer hide those below.
+    /// Windows of a higher layer hide those of a lower one.
     pub layer: u8,
 }
 
 /// One picture of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct Frame {
-    /// How many were composed, this one included.
+    /// How many pictures were composed, including this one.
     pub number: u32,
-    /// How many rows had changed since the one before.
+    /// How many rows have changed since the previous picture.
     pub dirty: u16,
-    /// Over every cell of the screen.
+    /// The checksum of all cells of the screen.
     pub checksum: u64,
 }
 
-/// Why the window manager can't do it.
+/// Why the window manager refuses.
 #[derive(Clone, Debug, PartialEq, underpass::Wire)]
 pub enum WmError {
-    /// The call itself failed: the manager died, say.
+    /// The call itself failed, for example because the manager died.
     Call(CallError),
     /// The socket to it failed, in the comparison.
     Socket(String),
@@ -96,16 +97,16 @@ pub enum WmError {
     Outside(String),
 }
 
-/// The window manager (WinMgr): windows of text, composed to one screen.
+/// The window manager (WinMgr). It composes windows of text to one screen.
 #[underpass::interface]
 pub trait WindowManager {
-    /// Opens a window and says its number.
-    fn open(&self, title: &str, place: Place) -> Result<u32, WmError>;
-    /// Replaces one row of a window's inside.
+    /// Opens a window and returns its number.
+    fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError>;
+    /// Replaces one row inside a window.
     fn draw(&self, window: u32, row: u16, text: &str) -> Result<(), WmError>;
     /// Composes the rows that have changed.
     fn compose(&self) -> Result<Frame, WmError>;
-    /// The screen as composed, row by row.
+    /// The composed screen, row by row.
     fn screen(&self) -> Result<Vec<String>, WmError>;
 }
 

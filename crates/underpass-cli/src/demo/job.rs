@@ -1,25 +1,25 @@
 //! The editor's work: one thread searches and edits its half of the text, block by block.
 
-use super::event::Thread;
+use super::event::EditorThread;
 use super::interfaces::{FileCache, FileId, FsError, WindowManager};
-use super::plan::{COPY, Half, Imports, Mark, News, Plan, Pulse, TEXT};
+use super::plan::{COPY, EditPlan, EditorProgress, Half, Imports, Mark, Pulse, TEXT};
 use super::scan::{Part, Scan, cut, line_around};
 use anyhow::{Context, Result, bail, ensure};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use underpass_os::clock;
 
-/// How long a thread waits for the disaster that it was promised.
+/// How long a thread waits for the announced disaster.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of a line that are drawn.
+/// Bytes of a line that are drawn on the screen.
 const WIDTH: usize = 58;
 
 /// One of the editor's threads.
 #[derive(Debug)]
 pub struct Worker<I: Imports> {
-    thread: Thread,
+    thread: EditorThread,
     imports: Arc<I>,
-    plan: Arc<Plan>,
+    plan: Arc<EditPlan>,
     pulse: Arc<Pulse>,
     files: I::Files,
     windows: I::Windows,
@@ -29,11 +29,16 @@ pub struct Worker<I: Imports> {
 }
 
 impl<I: Imports> Worker<I> {
-    /// Imports what the thread needs.
+    /// Imports the servers that the thread needs.
     ///
     /// # Errors
-    /// Where an import fails.
-    pub fn new(thread: Thread, imports: &Arc<I>, plan: &Arc<Plan>, pulse: &Arc<Pulse>) -> Result<Self> {
+    /// If an import fails.
+    pub fn new(
+        thread: EditorThread,
+        imports: &Arc<I>,
+        plan: &Arc<EditPlan>,
+        pulse: &Arc<Pulse>,
+    ) -> Result<Self> {
         let (files, windows) = (imports.files(thread)?, imports.windows(thread)?);
         let (imports, plan, pulse) = (imports.clone(), plan.clone(), pulse.clone());
         let none = FileId { life: 0, index: 0 };
@@ -43,14 +48,14 @@ impl<I: Imports> Worker<I> {
     /// The first pass: opens everything, in the order of Figure 1, and counts the places to change.
     ///
     /// # Errors
-    /// Where a call fails.
+    /// If a call fails.
     pub fn search(&mut self) -> Result<Half> {
         let title = format!("{} edits", self.thread);
-        if self.thread == Thread::T1 {
+        if self.thread == EditorThread::T1 {
             self.window = self.windows.open(&title, self.thread.place())?;
         }
         self.open_files()?;
-        if self.thread == Thread::T2 {
+        if self.thread == EditorThread::T2 {
             self.window = self.windows.open(&title, self.thread.place())?;
         }
         let bytes = self.half()?;
@@ -71,12 +76,12 @@ impl<I: Imports> Worker<I> {
         Ok(Half { bytes, places: mark.places })
     }
 
-    /// The second pass: writes the half, edited, to the copy at `output`. In a round in which the
-    /// file cache manager dies, imports it again and goes on from the last flush. `middle` is the
-    /// block at which to tell that a disaster would be welcome.
+    /// The second pass: writes the edited half to the copy at `output`. If the file cache manager
+    /// dies in this round, it imports the manager again and continues from the last flush. At block
+    /// `middle` it reports that the disaster may happen.
     ///
     /// # Errors
-    /// Where a call fails and it isn't that.
+    /// If a call fails for another reason.
     pub fn edit(&mut self, half: &Half, output: u64, middle: u64) -> Result<Mark> {
         let mut safe = Mark { input: half.bytes.start, output, ..Mark::default() };
         for death in 0.. {
@@ -88,16 +93,16 @@ impl<I: Imports> Worker<I> {
                 return Err(error);
             }
             let (thread, error) = (self.thread, format!("{error:#}"));
-            self.pulse.tell(News::Lost { thread, error, at: clock::now_ns() });
+            self.pulse.tell(EditorProgress::Lost { thread, error, at: clock::now_ns() });
             self.files = self.imports.files_again(thread)?;
             self.open_files()?;
             let repeats = now.input - safe.input;
-            self.pulse.tell(News::Again { thread, repeats, at: clock::now_ns() });
+            self.pulse.tell(EditorProgress::Again { thread, repeats, at: clock::now_ns() });
         }
         Ok(safe)
     }
 
-    /// Edits from `now` to the end; `safe` follows at each flush: all before it is on disk.
+    /// Edits from `now` to the end. `safe` advances at each flush: everything before it is on disk.
     fn edit_from(&self, half: &Half, now: &mut Mark, safe: &mut Mark, middle: u64, calm: bool) -> Result<()> {
         let change = &self.plan.change;
         let (mut scan, mut out) = (Scan::new(&change.find), Vec::with_capacity(2 * self.plan.block as usize));
@@ -124,7 +129,7 @@ impl<I: Imports> Worker<I> {
                 *safe = Mark { held: scan.held() as u64, ..*now };
             }
             if self.pulse.block() == middle {
-                self.pulse.tell(News::Middle);
+                self.pulse.tell(EditorProgress::Middle);
             }
         }
         out.clear();
@@ -145,10 +150,10 @@ impl<I: Imports> Worker<I> {
         bail!("nobody killed the file cache manager within {PATIENCE:?}")
     }
 
-    /// The last calls of a round: what the screen looks like now.
+    /// The last calls of a round, which read the final screen.
     ///
     /// # Errors
-    /// Where a call fails.
+    /// If a call fails.
     pub fn screen(&self) -> Result<(u64, Vec<String>)> {
         Ok((self.windows.compose()?.checksum, self.windows.screen()?))
     }
@@ -159,19 +164,19 @@ impl<I: Imports> Worker<I> {
         Ok(())
     }
 
-    /// This thread's half of the text, cut where no place to change is.
+    /// This thread's half of the text. The cut does not divide a place to change.
     fn half(&self) -> Result<std::ops::Range<u64>> {
         let (size, block) = (self.files.stat(self.text)?.size, u64::from(self.plan.block));
         let find = &self.plan.change.find;
         let middle = size.div_ceil(2).div_ceil(block) * block;
         if middle >= size {
-            return Ok(if self.thread == Thread::T1 { 0..size } else { size..size });
+            return Ok(if self.thread == EditorThread::T1 { 0..size } else { size..size });
         }
         let around = find.len() as u64 - 1;
         let from = middle.saturating_sub(around);
         let bytes = self.files.read(self.text, from, (middle + around - from) as u32)?;
         let middle = from + cut(&bytes, (middle - from) as usize, find) as u64;
-        Ok(if self.thread == Thread::T1 { 0..middle } else { middle..size })
+        Ok(if self.thread == EditorThread::T1 { 0..middle } else { middle..size })
     }
 
     /// Reads up to the end of the block, or up to `end`.
@@ -204,8 +209,8 @@ impl<I: Imports> Worker<I> {
         self.files.flush(self.copy).context("flush")
     }
 
-    /// Draws how far the thread is and the line with the first place, and has the screen composed
-    /// now and then.
+    /// Draws the thread's progress and the line with the first place. Composes the screen at
+    /// intervals.
     fn show(&self, mark: &mut Mark, done: &str, line: Option<&[u8]>) -> Result<()> {
         let rows = self.thread.place().rows - 2;
         let status = format!("{:>6} blocks, {:>7} places {done}", mark.blocks, mark.places);

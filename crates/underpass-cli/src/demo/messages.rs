@@ -1,15 +1,15 @@
-//! What the demo and its three processes tell each other: a line of JSON each, over the children's
-//! pipes.
+//! The messages between the demo and its three processes: one line of JSON each, over the
+//! children's pipes.
 
-use super::event::{Domain, Event};
-use super::plan::{News, Plan};
+use super::event::{DemoDomain, Event};
+use super::plan::{EditPlan, EditorProgress};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use underpass::Counters;
 
-/// How the calls travel.
+/// The transport of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
@@ -17,59 +17,59 @@ pub enum Transport {
     Underpass,
     /// Unix-domain sockets, three processes.
     Sockets,
-    /// Plain calls: all three in one process, nothing kept apart.
+    /// Plain calls. All three parts are in one process, and nothing separates them.
     Direct,
 }
 
-/// The first line that a child reads: what it is there for.
+/// The first line that a child reads: its task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
-    /// How the calls travel.
+pub struct ChildTask {
+    /// The transport of the calls.
     pub transport: Transport,
-    /// A directory of the round's own: exports and sockets stand there, and the edited text.
+    /// The directory of this round: it holds exports, sockets and the edited text.
     pub directory: PathBuf,
-    /// The text to edit, which nobody writes to.
+    /// The text to edit. No process writes to it.
     pub text: PathBuf,
-    /// What the editor does.
-    pub plan: Plan,
+    /// The editor's part of the task.
+    pub plan: EditPlan,
     /// Blocks of the text.
     pub blocks: u64,
     /// Blocks that the file cache manager may cache.
     pub cache: usize,
-    /// Tells this life of the file cache manager from others.
+    /// Distinguishes this life of the file cache manager from others.
     pub life: u32,
-    /// Tell of progress after each so many blocks; 0: never.
+    /// The number of blocks between two reports of progress. 0 means none.
     pub step: u64,
 }
 
-/// What a child says.
+/// A message of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     /// A server can be imported.
     Ready,
-    /// The editor tells how it goes.
-    News(News),
-    /// The editor's account: it is done.
+    /// The editor reports its progress.
+    News(EditorProgress),
+    /// The editor is done, and sends its report.
     Edited(Box<Edited>),
-    /// A server's account: it was told to end.
-    Served(Served),
-    /// It couldn't do it.
+    /// A server was told to end, and sends its report.
+    Served(ServerAccount),
+    /// The child failed.
     Failed(String),
 }
 
-/// Counters of a binding or a domain, as they travel and are printed.
+/// The counters of a binding or a domain, as they are sent and printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Calls made that have ended.
+pub struct CounterTotals {
+    /// Calls that it made and that have ended.
     pub calls: u64,
-    /// Calls handled.
+    /// Calls that it handled.
     pub served: u64,
-    /// System calls made for them.
+    /// System calls that it made for them.
     pub kernel_entries: u64,
     /// Wake-ups sent to the peer.
     pub wakeups: u64,
-    /// Wake-ups that weren't needed, as the peer had a processor.
+    /// Wake-ups that were not needed, because the peer had a processor.
     pub wakeups_avoided: u64,
     /// How often an activation or a kernel thread went to sleep.
     pub sleeps: u64,
@@ -79,43 +79,43 @@ pub struct Tally {
     pub bytes_in: u64,
 }
 
-/// The editor's account of a round.
+/// The editor's report of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Edited {
     /// When the first call was made, in ns of `CLOCK_MONOTONIC`.
     pub from: u64,
-    /// When the last one had returned.
+    /// When the last call had returned.
     pub to: u64,
-    /// Places changed.
+    /// The number of changed places.
     pub places: u64,
     /// Bytes of the edited text.
     pub bytes: u64,
-    /// Over every cell of the screen at the end.
+    /// The checksum of all cells of the screen at the end.
     pub checksum: u64,
     /// The screen at the end, row by row.
     pub screen: Vec<String>,
     /// The calls, in the order in which they began.
     pub events: Vec<Event>,
-    /// What went over the bindings, by server.
-    pub bindings: BTreeMap<Domain, Tally>,
-    /// What the editor's domain did in all.
-    pub domain: Tally,
+    /// The counters of the bindings, by server.
+    pub bindings: BTreeMap<DemoDomain, CounterTotals>,
+    /// The counters of the editor's domain.
+    pub domain: CounterTotals,
     /// Sleeps of its kernel threads, by the kernel's count.
     pub sleeps: u64,
 }
 
-/// A server's account of a round.
+/// A server's report of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServerAccount {
     /// The calls, in the order in which their handlers began.
     pub events: Vec<Event>,
-    /// What the server's domain did in all.
-    pub domain: Tally,
+    /// The counters of the server's domain.
+    pub domain: CounterTotals,
     /// Sleeps of its kernel threads, by the kernel's count.
     pub sleeps: u64,
 }
 
-impl From<Counters> for Tally {
+impl From<Counters> for CounterTotals {
     fn from(counters: Counters) -> Self {
         let Counters {
             calls, served, kernel_entries, wakeups_sent: wakeups, wakeups_avoided, sleeps, ..
@@ -125,15 +125,15 @@ impl From<Counters> for Tally {
     }
 }
 
-impl Task {
-    /// Where the edited text goes.
+impl ChildTask {
+    /// The path of the edited text.
     pub fn copy(&self) -> PathBuf {
         self.directory.join("copy")
     }
 }
 
 impl Transport {
-    /// Those that are compared, in the order of the rounds.
+    /// The transports that are compared, in the order of the rounds.
     pub const ALL: [Self; 3] = [Self::Underpass, Self::Sockets, Self::Direct];
 }
 

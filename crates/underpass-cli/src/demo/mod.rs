@@ -1,16 +1,16 @@
 //! The demo: Figure 1 of the URPC paper on real work.
 //!
-//! *Decides:* what the three processes do, what is measured of them, and how that is shown.
+//! *Decides:* what the three processes do, what is measured of them, and how the results are shown.
 //!
 //! *Read first:* `interfaces.rs`, then `job.rs` (the editor's work) and `round.rs` (three processes
-//! doing it); `roles.rs` is what the children run.
+//! do it). `roles.rs` is the code that the children run.
 
 mod cache;
 mod caption;
 mod chart;
+mod child_processes;
 mod editor;
 mod event;
-mod family;
 mod figure;
 mod files;
 mod imports;
@@ -38,7 +38,7 @@ use std::path::PathBuf;
 
 /// What `underpass demo` is asked for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+pub struct DemoOptions {
     /// The file to edit a copy of; without it, the demo makes a text of some MB
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -53,14 +53,14 @@ pub struct Options {
     pub quick: bool,
     /// What the demo starts this program as
     #[arg(long, hide = true)]
-    role: Option<event::Domain>,
+    role: Option<event::DemoDomain>,
 }
 
 /// Runs the demo, or one of its processes.
 ///
 /// # Errors
-/// Where anything fails; the children are gone then, and nothing is left in the file system.
-pub fn run(options: &Options) -> anyhow::Result<()> {
+/// If anything fails. The children have ended then, and nothing is left in the file system.
+pub fn run(options: &DemoOptions) -> anyhow::Result<()> {
     match options.role {
         Some(domain) => roles::run(domain),
         None => show::run(options),

@@ -1,13 +1,13 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
-/// The value below or at which `per_mille` of 1,000 of the sorted values lie (nearest rank), or 0
-/// of none.
+/// The nearest-rank quantile: the value at or below which `per_mille` of 1,000 of the sorted values
+/// lie. 0 if there are no values.
 pub fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1_000).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)
 }
 
-/// The middle one of some values, or 0 of none.
+/// The median. 0 if there are no values.
 pub fn median(values: impl IntoIterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.into_iter().collect();
     values.sort_unstable();

@@ -1,6 +1,6 @@
-//! All that the demo found out, as it is printed for people and for machines.
+//! All results of the demo, as they are printed for people and for machines.
 
-use super::event::{Domain, Procedure};
+use super::event::{DemoDomain, DemoProcedure};
 use super::messages::Transport;
 use super::numbers::{median, per, percentile};
 use super::round::{Happened, Round};
@@ -12,95 +12,95 @@ use underpass_bench::Machine;
 
 /// The demo's result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
-    /// Where it ran.
+pub struct DemoOutcome {
+    /// The machine.
     pub machine: Machine,
-    /// What was edited.
+    /// The edited text.
     pub text: Text,
-    /// The processes of the round that `beginning` and `middle` show.
-    pub pids: Vec<(Domain, u32)>,
+    /// The processes of the round that is shown in `beginning` and `middle`.
+    pub pids: Vec<(DemoDomain, u32)>,
     /// The first calls of a round over Underpass.
     pub beginning: Timeline,
     /// Calls from the middle of the same round.
     pub middle: Timeline,
     /// Each interface over each transport.
-    pub interfaces: Vec<Line>,
+    pub interfaces: Vec<InterfaceResult>,
     /// The whole job over each transport.
     pub jobs: Vec<Job>,
     /// How many times longer sockets take than Underpass.
     pub ratios: Ratios,
     /// The round in which the file cache manager is killed.
     pub disaster: Disaster,
-    /// The screen at the end of each round, which is the same in all.
+    /// The screen at the end of each round. It is the same in all rounds.
     pub screen: Vec<String>,
 }
 
-/// What was edited.
+/// The edited text.
 #[derive(Clone, Debug, Serialize)]
 pub struct Text {
-    /// The user's file; `None`: the demo made the text.
+    /// The user's file. `None` if the demo made the text.
     pub file: Option<String>,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub bytes: u64,
     /// Bytes in a block.
     pub block: u32,
-    /// What was replaced.
+    /// The replacement.
     pub change: Change,
-    /// In how many places.
+    /// The number of places.
     pub places: u64,
-    /// Bytes of the edited text, which each round gave byte for byte.
+    /// Bytes of the edited text, which is the same in each round.
     pub edited_bytes: u64,
 }
 
 /// The calls of one interface over one transport, all rounds together.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
-    /// Who serves it.
-    pub server: Domain,
-    /// How the calls travelled.
+pub struct InterfaceResult {
+    /// The server.
+    pub server: DemoDomain,
+    /// The transport of the calls.
     pub transport: Transport,
-    /// Calls made.
+    /// The number of calls.
     pub calls: u64,
-    /// Half of the calls took at most so many ns.
+    /// The median, in ns.
     pub p50_ns: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 999 of 1,000.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// Kernel entries for a call, of both sides.
+    /// Kernel entries per call, of both sides.
     pub kernel_entries_per_call: f64,
-    /// Wake-ups that either side sent the other, for a call; unknown over sockets, where the kernel
+    /// Wake-ups per call that either side sent the other. Unknown over sockets, where the kernel
     /// sends them.
     pub wakeups_per_call: Option<f64>,
     /// Bytes of arguments and results.
     pub bytes: u64,
     /// The median of each procedure, in ns.
-    pub procedures_p50_ns: BTreeMap<Procedure, u64>,
+    pub procedures_p50_ns: BTreeMap<DemoProcedure, u64>,
 }
 
 /// The whole job over one transport.
 #[derive(Clone, Debug, Serialize)]
 pub struct Job {
-    /// How the calls travelled.
+    /// The transport of the calls.
     pub transport: Transport,
-    /// How long each round took.
+    /// The duration of each round.
     pub rounds_ns: Vec<u64>,
-    /// The median of them.
+    /// The median duration.
     pub ns: u64,
-    /// Kernel entries of all three domains for a call.
+    /// Kernel entries of all three domains per call.
     pub kernel_entries_per_call: f64,
-    /// Sleeps of all kernel threads of the three domains for a call, by the kernel's count.
+    /// Sleeps of all kernel threads of the three domains per call, by the kernel's count.
     pub sleeps_per_call: f64,
-    /// How often a processor was seen to move from one domain to another, in a round (median).
+    /// How often a processor moved from one domain to another in a round (median).
     pub moves: u64,
 }
 
-/// Sockets' time as a multiple of Underpass's, in the same run.
+/// The time with sockets as a multiple of the time with Underpass, in the same run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratios {
-    /// Of the median calls, by server.
-    pub interfaces: BTreeMap<Domain, f64>,
-    /// Of the whole job.
+    /// For the median calls, by server.
+    pub interfaces: BTreeMap<DemoDomain, f64>,
+    /// For the whole job.
     pub job: f64,
 }
 
@@ -111,15 +111,15 @@ pub struct Disaster {
     pub from: u64,
     /// When it was done.
     pub to: u64,
-    /// What happened, in order.
+    /// The events, in order.
     pub steps: Vec<Happened>,
-    /// Whether the edited text was right, byte for byte; a demo where it isn't fails instead.
+    /// Whether the edited text was right, byte for byte. If it is not, the demo fails instead.
     pub verified: bool,
 }
 
 /// Sums up one interface over one transport.
-pub fn line(rounds: &[&Round], server: Domain, transport: Transport) -> Line {
-    let mut by_procedure: BTreeMap<Procedure, Vec<u64>> = BTreeMap::new();
+pub fn line(rounds: &[&Round], server: DemoDomain, transport: Transport) -> InterfaceResult {
+    let mut by_procedure: BTreeMap<DemoProcedure, Vec<u64>> = BTreeMap::new();
     let (mut entries, mut wakeups, mut bytes) = (0, 0, 0);
     for round in rounds {
         for event in round.edited.events.iter().filter(|event| event.procedure.server() == server) {
@@ -134,7 +134,7 @@ pub fn line(rounds: &[&Round], server: Domain, transport: Transport) -> Line {
     let mut all: Vec<u64> = by_procedure.values().flatten().copied().collect();
     all.sort_unstable();
     let calls = all.len() as u64;
-    Line {
+    InterfaceResult {
         server,
         transport,
         calls,
@@ -173,7 +173,7 @@ pub fn job(rounds: &[&Round], transport: Transport) -> Job {
 }
 
 /// Compares sockets with Underpass.
-pub fn ratios(interfaces: &[Line], jobs: &[Job]) -> Ratios {
+pub fn ratios(interfaces: &[InterfaceResult], jobs: &[Job]) -> Ratios {
     let p50 = |server, transport| {
         interfaces
             .iter()
@@ -183,7 +183,7 @@ pub fn ratios(interfaces: &[Line], jobs: &[Job]) -> Ratios {
     let ns = |transport| jobs.iter().find(|job| job.transport == transport).map_or(0, |job| job.ns);
     let ratio = |server| per(p50(server, Transport::Sockets), p50(server, Transport::Underpass));
     Ratios {
-        interfaces: Domain::SERVERS.iter().map(|&server| (server, ratio(server))).collect(),
+        interfaces: DemoDomain::SERVERS.iter().map(|&server| (server, ratio(server))).collect(),
         job: per(ns(Transport::Sockets), ns(Transport::Underpass)),
     }
 }

@@ -1,7 +1,8 @@
-//! The two interfaces over sockets: what `#[underpass::interface]` generates, written by hand.
+//! The two interfaces over sockets. This is hand-written code for what `#[underpass::interface]`
+//! generates.
 
-use super::interfaces::{FileCache, FileId, Frame, FsError, Place, Stat, WindowManager, WmError};
-use super::sockets::{Client, Handler};
+use super::interfaces::{FileCache, FileId, Frame, FsError, Stat, WindowManager, WindowPlace, WmError};
+use super::sockets::{SocketClient, SocketHandler};
 use super::traced::Metered;
 use std::io;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use underpass_wire::{Decode, Encode};
 
 /// A file cache manager behind a socket.
 #[derive(Debug)]
-pub struct SocketFiles(pub Client);
+pub struct SocketFiles(pub SocketClient);
 
 /// A window manager behind a socket.
 #[derive(Debug)]
-pub struct SocketWindows(pub Client);
+pub struct SocketWindows(pub SocketClient);
 
 impl FileCache for SocketFiles {
     fn open(&self, name: &str) -> Result<FileId, FsError> {
@@ -39,7 +40,7 @@ impl FileCache for SocketFiles {
 }
 
 impl WindowManager for SocketWindows {
-    fn open(&self, title: &str, place: Place) -> Result<u32, WmError> {
+    fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
         self.0.call(0, &(title, place))?
     }
 
@@ -56,8 +57,8 @@ impl WindowManager for SocketWindows {
     }
 }
 
-/// What [`SocketFiles`] calls, on the other side.
-pub fn handle_files(files: impl FileCache + Send + Sync + 'static) -> Arc<Handler> {
+/// The server's side of [`SocketFiles`].
+pub fn handle_files(files: impl FileCache + Send + Sync + 'static) -> Arc<SocketHandler> {
     Arc::new(move |number, from, to| {
         match number {
             0 => files.open(&String::decode(from)?).encode(to),
@@ -77,12 +78,12 @@ pub fn handle_files(files: impl FileCache + Send + Sync + 'static) -> Arc<Handle
     })
 }
 
-/// What [`SocketWindows`] calls, on the other side.
-pub fn handle_windows(windows: impl WindowManager + Send + Sync + 'static) -> Arc<Handler> {
+/// The server's side of [`SocketWindows`].
+pub fn handle_windows(windows: impl WindowManager + Send + Sync + 'static) -> Arc<SocketHandler> {
     Arc::new(move |number, from, to| {
         match number {
             0 => {
-                let (title, place) = <(String, Place)>::decode(from)?;
+                let (title, place) = <(String, WindowPlace)>::decode(from)?;
                 windows.open(&title, place).encode(to);
             }
             1 => {

@@ -1,14 +1,14 @@
-//! What the editor's threads have to do, and how they tell how far they are.
+//! The work of the editor's threads, and how they report their progress.
 
-use super::event::Thread;
-use super::interfaces::{FileCache, Place, WindowManager};
+use super::event::EditorThread;
+use super::interfaces::{FileCache, WindowManager, WindowPlace};
 use super::text::Change;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The screen, in cells.
+/// The size of the screen in cells.
 pub const SCREEN: (u16, u16) = (16, 100);
 
 /// The name under which the editor opens the text.
@@ -16,23 +16,22 @@ pub const TEXT: &str = "text";
 /// The name under which it opens the copy that it writes the edited text to.
 pub const COPY: &str = "copy";
 
-/// What is the same for both threads of a round.
+/// The part of the work that is the same for both threads of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
-    /// What to replace.
+pub struct EditPlan {
+    /// The replacement.
     pub change: Change,
-    /// Bytes to read at a time.
+    /// Bytes of one read.
     pub block: u32,
-    /// A thread composes the screen after each so many blocks.
+    /// The number of blocks after which a thread composes the screen.
     pub compose_every: u32,
-    /// A thread flushes what it wrote after each so many blocks.
+    /// The number of blocks after which a thread flushes its writes.
     pub flush_every: u32,
-    /// Whether the file cache manager is going to be killed, and the editor goes on until then at
-    /// least.
+    /// Whether the file cache manager will be killed. If so, the editor works at least until then.
     pub disaster: bool,
 }
 
-/// How a thread of the editor gets at the servers: over Underpass or over sockets, traced or not.
+/// How a thread of the editor reaches the servers: over Underpass or over sockets, traced or not.
 pub trait Imports: Send + Sync + 'static {
     /// The file cache manager, as that thread sees it.
     type Files: FileCache + Send + 'static;
@@ -40,11 +39,11 @@ pub trait Imports: Send + Sync + 'static {
     type Windows: WindowManager + Send + 'static;
 
     /// Imports the file cache manager.
-    fn files(&self, thread: Thread) -> Result<Self::Files>;
+    fn files(&self, thread: EditorThread) -> Result<Self::Files>;
     /// Imports it again, after its death.
-    fn files_again(&self, thread: Thread) -> Result<Self::Files>;
+    fn files_again(&self, thread: EditorThread) -> Result<Self::Files>;
     /// Imports the window manager.
-    fn windows(&self, thread: Thread) -> Result<Self::Windows>;
+    fn windows(&self, thread: EditorThread) -> Result<Self::Windows>;
 }
 
 /// How the editor's two threads run: at user level or as kernel threads.
@@ -57,59 +56,59 @@ pub trait Threads {
     ) -> Result<(T, T)>;
 }
 
-/// Something that happened in the editor and is told at once.
+/// An event in the editor that is reported at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum News {
-    /// So many blocks are done, of both passes.
+pub enum EditorProgress {
+    /// That many blocks are done, in both passes.
     Blocks(u64),
-    /// The editor is in the middle of its work, a good time for a disaster.
+    /// The editor is in the middle of its work, where the disaster may happen.
     Middle,
     /// A call failed because its server died.
     Lost {
-        /// Whose call.
-        thread: Thread,
-        /// What was called, and what the call returned.
+        /// The calling thread.
+        thread: EditorThread,
+        /// The call and its error.
         error: String,
         /// When, in ns of `CLOCK_MONOTONIC`.
         at: u64,
     },
     /// The thread imported the server again.
     Again {
-        /// Which thread.
-        thread: Thread,
-        /// Bytes of the text that it edits a second time: those since its last flush.
+        /// The thread.
+        thread: EditorThread,
+        /// The bytes of the text that it edits again: those since its last flush.
         repeats: u64,
         /// When, in ns of `CLOCK_MONOTONIC`.
         at: u64,
     },
 }
 
-/// Counts finished blocks and tells about them now and then.
+/// Counts finished blocks, and reports them at intervals.
 pub struct Pulse {
     blocks: AtomicU64,
     step: u64,
-    tell: Box<dyn Fn(News) + Send + Sync>,
+    tell: Box<dyn Fn(EditorProgress) + Send + Sync>,
 }
 
 impl Pulse {
-    /// Tells each `step` blocks, and never if that is 0.
-    pub fn new(step: u64, tell: impl Fn(News) + Send + Sync + 'static) -> Self {
+    /// Reports every `step` blocks. 0 means never.
+    pub fn new(step: u64, tell: impl Fn(EditorProgress) + Send + Sync + 'static) -> Self {
         Self { blocks: AtomicU64::new(0), step, tell: Box::new(tell) }
     }
 
-    /// Counts a block and says how many they are by now.
+    /// Counts a block, and returns how many there are now.
     pub fn block(&self) -> u64 {
-        // Relaxed: a count, nothing is published by it.
+        // Relaxed: this is a count, and publishes nothing.
         let blocks = self.blocks.fetch_add(1, Ordering::Relaxed) + 1;
         if self.step > 0 && blocks.is_multiple_of(self.step) {
-            (self.tell)(News::Blocks(blocks));
+            (self.tell)(EditorProgress::Blocks(blocks));
         }
         blocks
     }
 
-    /// Tells something.
-    pub fn tell(&self, news: News) {
+    /// Reports an event.
+    pub fn tell(&self, news: EditorProgress) {
         (self.tell)(news);
     }
 }
@@ -123,38 +122,38 @@ impl std::fmt::Debug for Pulse {
     }
 }
 
-/// How far a thread is with a pass over its half of the text.
+/// The progress of a thread in a pass over its half of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The next byte of the text to read.
     pub input: u64,
-    /// Bytes read before it and not told of yet: a place to change may begin there.
+    /// Bytes that were read before `next` and not processed yet: a place to change may begin there.
     pub held: u64,
-    /// Where the next edited byte goes.
+    /// The offset of the next edited byte.
     pub output: u64,
-    /// Places found.
+    /// Places that were found.
     pub places: u64,
-    /// Blocks done.
+    /// Blocks that are done.
     pub blocks: u64,
-    /// Lines drawn.
+    /// Lines that were drawn.
     pub lines: u64,
 }
 
 /// A thread's half of the text, found by its first pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Half {
-    /// Its bytes; no place to change lies across its ends.
+    /// Its range of bytes. No place to change lies across its ends.
     pub bytes: Range<u64>,
-    /// Places to change in it.
+    /// The number of places to change in it.
     pub places: u64,
 }
 
-impl Thread {
-    /// Where this thread's window stands.
-    pub fn place(self) -> Place {
+impl EditorThread {
+    /// The position of this thread's window.
+    pub fn place(self) -> WindowPlace {
         match self {
-            Self::T1 => Place { row: 0, column: 0, rows: 12, columns: 64, layer: 1 },
-            Self::T2 => Place { row: 4, column: 36, rows: 12, columns: 64, layer: 2 },
+            Self::T1 => WindowPlace { row: 0, column: 0, rows: 12, columns: 64, layer: 1 },
+            Self::T2 => WindowPlace { row: 4, column: 36, rows: 12, columns: 64, layer: 2 },
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The outcome as text.
+//! Prints the outcome as text.
 
 use super::chart;
-use super::event::Domain;
+use super::event::DemoDomain;
 use super::messages::Transport;
 use super::numbers::{bytes, grouped, three, time};
-use super::outcome::{Disaster, Line, Outcome};
-use super::plan::News;
+use super::outcome::{DemoOutcome, Disaster, InterfaceResult};
+use super::plan::EditorProgress;
 use super::round::Happened;
 use std::fmt::{self, Display, Formatter};
 
-/// Lines of the timeline that are printed of the beginning and of the middle.
+/// The lines of the timeline that are printed for the beginning and for the middle.
 const CHART: (usize, usize) = (28, 14);
 
-impl Display for Outcome {
+impl Display for DemoOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         writeln!(f, "\nThe beginning, as in Figure 1, as measured\n")?;
@@ -30,7 +30,7 @@ impl Display for Outcome {
     }
 }
 
-impl Outcome {
+impl DemoOutcome {
     fn head(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let text = &self.text;
         writeln!(f, "Figure 1 of \"User-Level Interprocess Communication\" (1991), replayed on real work\n")?;
@@ -56,7 +56,7 @@ impl Outcome {
             "{:>9}{:>11}{:>11}{:>11}{:>16}{:>10}{:>11}",
             head[0], head[1], head[2], head[3], head[4], head[5], head[6]
         )?;
-        for server in Domain::SERVERS {
+        for server in DemoDomain::SERVERS {
             for line in self.interfaces.iter().filter(|line| line.server == server) {
                 self.line(f, line)?;
             }
@@ -66,7 +66,7 @@ impl Outcome {
         writeln!(f, "{:<33}kernel entries and wake-ups: for a call, both sides together", "")
     }
 
-    fn line(&self, f: &mut Formatter<'_>, line: &Line) -> fmt::Result {
+    fn line(&self, f: &mut Formatter<'_>, line: &InterfaceResult) -> fmt::Result {
         write!(f, "{:<20}{:<13}{:>9}", line.server, line.transport, grouped(line.calls))?;
         write!(f, "{:>11}{:>11}{:>11}", time(line.p50_ns), time(line.p99_ns), time(line.p999_ns))?;
         let wakeups = line.wakeups_per_call.map_or("kernel's".to_owned(), few);
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// Small numbers with the digits that they need.
+/// Formats small numbers with enough digits.
 fn few(value: f64) -> String {
     if value > 0.0 && value < 0.01 { format!("{value:.4}") } else { format!("{value:.2}") }
 }
@@ -111,16 +111,16 @@ impl Display for Disaster {
                     let said = format!("the demo has started the file cache manager again, pid {pid}");
                     self.line(f, *at, &said)?;
                 }
-                Happened::Editor(News::Lost { thread, error, at }) => {
+                Happened::Editor(EditorProgress::Lost { thread, error, at }) => {
                     let after = time(at.saturating_sub(killed));
                     self.line(f, *at, &format!("{thread} gets an error, {after} after the kill"))?;
                     let (doing, why) = error.split_once(": ").unwrap_or((error, ""));
                     writeln!(f, "{:<16}{doing}:\n{:<16}{why}", "", "")?;
                 }
-                Happened::Editor(News::Again { thread, repeats, at }) => {
+                Happened::Editor(EditorProgress::Again { thread, repeats, at }) => {
                     self.line(f, *at, &format!("{thread} has imported it again and {}", again(*repeats)))?;
                 }
-                Happened::Editor(News::Blocks(_) | News::Middle) => {}
+                Happened::Editor(EditorProgress::Blocks(_) | EditorProgress::Middle) => {}
             }
         }
         self.line(f, self.to, "the editor is done; the edited text is right, byte for byte")

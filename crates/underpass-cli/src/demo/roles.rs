@@ -1,13 +1,13 @@
-//! What the demo's binary does when the demo has started it as one of the three processes.
+//! The code that the demo's three processes run.
 
 use super::editor;
-use super::event::{Domain, Event, Log};
+use super::event::{DemoDomain, Event, Log};
 use super::files::{FileCacheManager, Managed};
-use super::imports::{Accounted, Kernel, Logs, OverSockets, OverUnderpass, UserLevel};
+use super::imports::{Accounted, KernelThreads, Logs, OverSockets, OverUnderpass, UserLevel};
 use super::interfaces::{FileCache, WindowManager};
-use super::messages::{Edited, Said, Served, Tally, Task, Transport};
+use super::messages::{ChildTask, CounterTotals, Edited, Said, ServerAccount, Transport};
 use super::over_sockets::{handle_files, handle_windows};
-use super::plan::{COPY, News, Pulse, SCREEN, TEXT, Threads};
+use super::plan::{COPY, EditorProgress, Pulse, SCREEN, TEXT, Threads};
 use super::sockets;
 use super::switches;
 use super::traced::Traced;
@@ -18,14 +18,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use underpass::{Counters, Server};
 
-/// Calls that an editor's thread makes for a block, roughly.
+/// The approximate number of calls that an editor's thread makes for a block.
 const CALLS_A_BLOCK: u64 = 10;
 
-/// Does what the first line of standard input says, as `domain`.
+/// Reads the task from the first line of standard input, and performs it as `domain`.
 ///
 /// # Errors
-/// If there is no task. Where the task fails, the demo is told and the process ends.
-pub fn run(domain: Domain) -> Result<()> {
+/// If there is no task. If the task fails, the demo gets the error and the process ends.
+pub fn run(domain: DemoDomain) -> Result<()> {
     underpass_os::process::die_with_parent()
         .context("can't have the kernel end this process with the demo")?;
     let line = io::stdin().lines().next().context("the demo has ended before it gave a task")?;
@@ -33,9 +33,9 @@ pub fn run(domain: Domain) -> Result<()> {
     // As in Figure 1: the editor's two threads share one processor.
     underpass::processors::set(1);
     let done = match domain {
-        Domain::Editor => edit(&task),
-        Domain::Windows => serve_windows(&task),
-        Domain::Files => serve_files(&task),
+        DemoDomain::Editor => edit(&task),
+        DemoDomain::Windows => serve_windows(&task),
+        DemoDomain::Files => serve_files(&task),
     };
     if let Err(error) = done {
         say(&Said::Failed(format!("{error:#}")));
@@ -44,7 +44,7 @@ pub fn run(domain: Domain) -> Result<()> {
     Ok(())
 }
 
-/// Tells the demo something; a demo that is gone can't be told.
+/// Sends a message to the demo. If the demo is gone, the message is lost.
 fn say(said: &Said) {
     if let Ok(mut line) = serde_json::to_string(said) {
         line.push('\n');
@@ -53,39 +53,40 @@ fn say(said: &Said) {
     }
 }
 
-fn edit(task: &Task) -> Result<()> {
+fn edit(task: &ChildTask) -> Result<()> {
     let logs = Logs::new((task.blocks * CALLS_A_BLOCK) as usize);
     match task.transport {
         Transport::Underpass => account(task, OverUnderpass::new(logs)?, &UserLevel, || 0),
         Transport::Direct => {
             let server = Server::new()
-                .export(Domain::Files.export(), FileCache::serve(files(task)))
-                .export(Domain::Windows.export(), WindowManager::serve(windows()));
+                .export(DemoDomain::Files.export(), FileCache::serve(files(task)))
+                .export(DemoDomain::Windows.export(), WindowManager::serve(windows()));
             let _running = server.start().context("the editor can't export both interfaces to itself")?;
             account(task, OverUnderpass::new(logs)?, &UserLevel, || 0)
         }
         Transport::Sockets => {
-            let threads = Kernel::default();
+            let threads = KernelThreads::default();
             account(task, OverSockets::new(task.directory.clone(), logs), &threads, || threads.sleeps())
         }
     }
 }
 
-/// Edits the text and tells what that took; `ended` says how often threads went to sleep that are
-/// gone by then.
+/// Edits the text and reports the costs. `ended` returns how often threads fell asleep that have
+/// ended by then.
 fn account<I: Accounted>(
-    task: &Task,
+    task: &ChildTask,
     imports: I,
     threads: &impl Threads,
     ended: impl Fn() -> u64,
 ) -> Result<()> {
     let (imports, plan) = (Arc::new(imports), Arc::new(task.plan.clone()));
-    let pulse = Arc::new(Pulse::new(task.step, |news: News| say(&Said::News(news))));
+    let pulse = Arc::new(Pulse::new(task.step, |news: EditorProgress| say(&Said::News(news))));
     let (before, slept) = (underpass::counters(), switches::of_this_process());
     let done = editor::edit(&imports, threads, &plan, &pulse)?;
     let sleeps = switches::of_this_process().saturating_sub(slept) + ended();
     let domain = underpass::counters().since(&before).into();
-    let bindings = Domain::SERVERS.iter().map(|&server| (server, imports.counters(server).into())).collect();
+    let bindings =
+        DemoDomain::SERVERS.iter().map(|&server| (server, imports.counters(server).into())).collect();
     let editor::Done { from, to, places, bytes, checksum, screen } = done;
     let events = imports.events();
     say(&Said::Edited(Box::new(Edited {
@@ -103,7 +104,7 @@ fn account<I: Accounted>(
     Ok(())
 }
 
-fn files(task: &Task) -> FileCacheManager {
+fn files(task: &ChildTask) -> FileCacheManager {
     let text = Managed { name: TEXT, path: task.text.clone(), writable: false };
     let copy = Managed { name: COPY, path: task.copy(), writable: true };
     FileCacheManager::new(task.life, vec![text, copy], task.plan.block, task.cache)
@@ -113,25 +114,25 @@ fn windows() -> Windows {
     Windows::new(SCREEN.0, SCREEN.1)
 }
 
-fn serve_files(task: &Task) -> Result<()> {
+fn serve_files(task: &ChildTask) -> Result<()> {
     let log = Arc::new(Log::new((task.blocks * CALLS_A_BLOCK) as usize));
     let files = Traced::new(files(task), None, log.clone());
     match task.transport {
-        Transport::Sockets => over_sockets(task, Domain::Files, handle_files(files), &log),
-        _ => over_underpass(Domain::Files, FileCache::serve(files), &log),
+        Transport::Sockets => over_sockets(task, DemoDomain::Files, handle_files(files), &log),
+        _ => over_underpass(DemoDomain::Files, FileCache::serve(files), &log),
     }
 }
 
-fn serve_windows(task: &Task) -> Result<()> {
+fn serve_windows(task: &ChildTask) -> Result<()> {
     let log = Arc::new(Log::new((task.blocks * CALLS_A_BLOCK) as usize));
     let windows = Traced::new(windows(), None, log.clone());
     match task.transport {
-        Transport::Sockets => over_sockets(task, Domain::Windows, handle_windows(windows), &log),
-        _ => over_underpass(Domain::Windows, WindowManager::serve(windows), &log),
+        Transport::Sockets => over_sockets(task, DemoDomain::Windows, handle_windows(windows), &log),
+        _ => over_underpass(DemoDomain::Windows, WindowManager::serve(windows), &log),
     }
 }
 
-fn over_underpass(domain: Domain, service: underpass::Service, log: &Log) -> Result<()> {
+fn over_underpass(domain: DemoDomain, service: underpass::Service, log: &Log) -> Result<()> {
     let server = Server::new().export(domain.export(), service);
     let _running =
         server.start().with_context(|| format!("the {domain} can't export {}", domain.export()))?;
@@ -143,29 +144,34 @@ fn over_underpass(domain: Domain, service: underpass::Service, log: &Log) -> Res
     })
 }
 
-fn over_sockets(task: &Task, domain: Domain, handler: Arc<sockets::Handler>, log: &Log) -> Result<()> {
-    let (path, tally) = (task.directory.join(domain.export()), sockets::Tally::default());
-    sockets::serve(&path, handler, &tally).with_context(|| format!("can't listen at {}", path.display()))?;
+fn over_sockets(
+    task: &ChildTask,
+    domain: DemoDomain,
+    handler: Arc<sockets::SocketHandler>,
+    log: &Log,
+) -> Result<()> {
+    let (path, totals) = (task.directory.join(domain.export()), sockets::SharedCounters::default());
+    sockets::serve(&path, handler, &totals).with_context(|| format!("can't listen at {}", path.display()))?;
     served_until_told(log, || {
-        // A connection's thread gives its account when the editor is gone; the accept loop and this
-        // one hold on.
+        // A connection's thread reports when the editor is gone. The accept loop and this thread
+        // also hold the handler.
         let deadline = Instant::now() + Duration::from_millis(200);
-        while Arc::strong_count(&tally) > 2 && Instant::now() < deadline {
+        while Arc::strong_count(&totals) > 2 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let counters = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = *totals.lock().unwrap_or_else(PoisonError::into_inner);
         (counters, counters.sleeps)
     })
 }
 
-/// Says that the server is ready, waits until the demo closes standard input, and gives the
-/// account.
+/// Reports that the server is ready, waits until the demo closes standard input, and sends the
+/// report.
 fn served_until_told(log: &Log, counters: impl Fn() -> (Counters, u64)) -> Result<()> {
     say(&Said::Ready);
     io::stdin().lock().read_to_end(&mut Vec::new()).context("can't wait for the demo")?;
     let (counters, sleeps) = counters();
     let mut events: Vec<Event> = log.take();
     events.sort_by_key(|event| event.from);
-    say(&Said::Served(Served { events, domain: Tally::from(counters), sleeps }));
+    say(&Said::Served(ServerAccount { events, domain: CounterTotals::from(counters), sleeps }));
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! One round: three processes, one job.
 
-use super::event::Domain;
-use super::family::{Ear, Family};
-use super::messages::{Edited, Said, Served, Task, Transport};
-use super::plan::News;
+use super::child_processes::{ChildProcesses, Ear};
+use super::event::DemoDomain;
+use super::messages::{ChildTask, Edited, Said, ServerAccount, Transport};
+use super::plan::EditorProgress;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -11,18 +11,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use underpass_os::clock;
 
-/// What a round gave.
+/// The result of a round.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// How the calls travelled.
+    /// The transport of the calls.
     pub transport: Transport,
-    /// The editor's account.
+    /// The editor's report.
     pub edited: Edited,
-    /// The servers' accounts; none where everything was in the editor's process.
-    pub served: BTreeMap<Domain, Served>,
-    /// The processes, the later file cache manager last.
-    pub pids: Vec<(Domain, u32)>,
-    /// What happened to the file cache manager, if that was killed.
+    /// The servers' reports. Empty where everything was in the editor's process.
+    pub served: BTreeMap<DemoDomain, ServerAccount>,
+    /// The processes. The later file cache manager comes last.
+    pub pids: Vec<(DemoDomain, u32)>,
+    /// The death of the file cache manager, if it was killed.
     pub disaster: Vec<Happened>,
 }
 
@@ -44,46 +44,46 @@ pub enum Happened {
         /// When it could be imported.
         at: u64,
     },
-    /// What the editor told.
-    Editor(News),
+    /// An event that the editor reported.
+    Editor(EditorProgress),
 }
 
 impl Happened {
     fn at(&self) -> u64 {
         match self {
             Self::Killed { at, .. } | Self::Started { at, .. } => *at,
-            Self::Editor(News::Lost { at, .. } | News::Again { at, .. }) => *at,
-            Self::Editor(News::Blocks(_) | News::Middle) => 0,
+            Self::Editor(EditorProgress::Lost { at, .. } | EditorProgress::Again { at, .. }) => *at,
+            Self::Editor(EditorProgress::Blocks(_) | EditorProgress::Middle) => 0,
         }
     }
 }
 
 impl Round {
-    /// How long the editor took.
+    /// The time that the editor took.
     pub fn ns(&self) -> u64 {
         self.edited.to.saturating_sub(self.edited.from)
     }
 }
 
-/// Plays one round of `task`; `progress` is told of finished blocks.
+/// Runs one round of `task`. `progress` is called with the number of finished blocks.
 ///
 /// # Errors
-/// Where a process fails, or the edited text isn't `expected`.
-pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> Result<Round> {
+/// If a process fails, or the edited text is not `expected`.
+pub fn play(ear: &Ear, task: &ChildTask, expected: &[u8], progress: &dyn Fn(u64)) -> Result<Round> {
     let here = &task.directory;
     DirBuilder::new().mode(0o700).create(here).with_context(|| format!("can't make {}", here.display()))?;
-    let mut family = Family::new(ear, here);
+    let mut children = ChildProcesses::new(ear, here);
     let (mut pids, mut disaster, mut files) = (Vec::new(), Vec::new(), None);
     if task.transport != Transport::Direct {
-        for domain in Domain::SERVERS {
-            let member = family.start(domain, task)?;
+        for domain in DemoDomain::SERVERS {
+            let member = children.start(domain, task)?;
             pids.push((domain, member.pid));
-            if domain == Domain::Files {
+            if domain == DemoDomain::Files {
                 files = Some(member);
             }
         }
-        for _ in Domain::SERVERS {
-            let (member, said) = family.hear()?;
+        for _ in DemoDomain::SERVERS {
+            let (member, said) = children.hear()?;
             ensure!(
                 matches!(said, Said::Ready),
                 "the {} said {said:?} instead of being ready",
@@ -91,18 +91,19 @@ pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> 
             );
         }
     }
-    let editor = family.start(Domain::Editor, task)?;
-    pids.insert(0, (Domain::Editor, editor.pid));
+    let editor = children.start(DemoDomain::Editor, task)?;
+    pids.insert(0, (DemoDomain::Editor, editor.pid));
     let edited = loop {
-        match family.hear()?.1 {
-            Said::News(News::Blocks(blocks)) => progress(blocks),
-            Said::News(News::Middle) if !task.plan.disaster => {}
-            Said::News(News::Middle) => {
+        match children.hear()?.1 {
+            Said::News(EditorProgress::Blocks(blocks)) => progress(blocks),
+            Said::News(EditorProgress::Middle) if !task.plan.disaster => {}
+            Said::News(EditorProgress::Middle) => {
                 let member = files.take().context("the file cache manager is killed once")?;
                 disaster.push(Happened::Killed { pid: member.pid, at: clock::now_ns() });
-                family.kill(member)?;
-                let again = family.start(Domain::Files, &Task { life: task.life + 1, ..task.clone() })?;
-                pids.push((Domain::Files, again.pid));
+                children.kill(member)?;
+                let again =
+                    children.start(DemoDomain::Files, &ChildTask { life: task.life + 1, ..task.clone() })?;
+                pids.push((DemoDomain::Files, again.pid));
             }
             Said::News(news) => disaster.push(Happened::Editor(news)),
             Said::Ready => {
@@ -113,10 +114,10 @@ pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> 
             said => bail!("a process said {said:?} in the middle of its work"),
         }
     };
-    family.wait(Domain::Editor)?;
+    children.wait(DemoDomain::Editor)?;
     let mut served = BTreeMap::new();
-    for domain in Domain::SERVERS.into_iter().filter(|_| task.transport != Transport::Direct) {
-        if let Said::Served(account) = family.dismiss(domain)? {
+    for domain in DemoDomain::SERVERS.into_iter().filter(|_| task.transport != Transport::Direct) {
+        if let Said::Served(account) = children.dismiss(domain)? {
             served.insert(domain, account);
         }
     }
@@ -126,7 +127,7 @@ pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> 
     Ok(Round { transport: task.transport, edited, served, pids, disaster })
 }
 
-/// Compares the edited text with what it must be, byte for byte.
+/// Compares the edited text with the expected text, byte for byte.
 fn verify(copy: &Path, expected: &[u8]) -> Result<()> {
     let found = fs::read(copy).with_context(|| format!("can't read the edited text, {}", copy.display()))?;
     if found == expected {

@@ -1,4 +1,4 @@
-//! Finds a word in text that arrives in pieces.
+//! Finds a word in a text that arrives in pieces.
 
 use memchr::memmem::Finder;
 
@@ -7,11 +7,11 @@ use memchr::memmem::Finder;
 pub enum Part<'a> {
     /// Bytes without the word.
     Text(&'a [u8]),
-    /// The word, at this place in [`Scan::seen`].
+    /// The word, at this offset in [`Scan::seen`].
     Word(usize),
 }
 
-/// A search that goes on over the pieces of a text.
+/// A search that continues over the pieces of a text.
 #[derive(Debug)]
 pub struct Scan {
     word: Finder<'static>,
@@ -20,12 +20,12 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A search for `word`, which isn't empty and doesn't overlap itself.
+    /// A search for `word`, which must not be empty and must not overlap itself.
     pub fn new(word: &str) -> Self {
         Self { word: Finder::new(word.as_bytes()).into_owned(), seen: Vec::new(), told: 0 }
     }
 
-    /// Takes the next piece and tells the parts that are certain by now.
+    /// Takes the next piece. Reports the parts that are certain now.
     pub fn push(&mut self, piece: &[u8], mut tell: impl FnMut(Part<'_>)) {
         self.seen.drain(..self.told);
         self.seen.extend_from_slice(piece);
@@ -45,7 +45,7 @@ impl Scan {
         self.told = certain;
     }
 
-    /// Tells what is left: there is no more text.
+    /// Reports the rest, when there is no more text.
     pub fn finish(&mut self, mut tell: impl FnMut(Part<'_>)) {
         if self.told < self.seen.len() {
             tell(Part::Text(&self.seen[self.told..]));
@@ -53,21 +53,21 @@ impl Scan {
         }
     }
 
-    /// How many bytes were taken and not told of yet.
+    /// The number of bytes that were taken and not reported yet.
     pub fn held(&self) -> usize {
         self.seen.len() - self.told
     }
 
-    /// The bytes of the last piece, behind those that were held before it.
+    /// The bytes that were held back, and then those of the last piece.
     pub fn seen(&self) -> &[u8] {
         &self.seen
     }
 }
 
-/// Where a text can be cut near the middle of `around`, so that no `word` lies on both sides.
+/// The offset near the middle of `around` at which a text can be cut without dividing a `word`.
 ///
-/// `around` holds `word.len() - 1` bytes on each side of the middle, fewer at the ends of the text;
-/// `before` says how many stand before it.
+/// `around` holds `word.len() - 1` bytes on each side of the middle, and fewer at the ends of the
+/// text. `before` is the number of bytes before the middle.
 pub fn cut(around: &[u8], before: usize, word: &str) -> usize {
     match memchr::memmem::find(around, word.as_bytes()) {
         Some(at) if at < before => at + word.len(),

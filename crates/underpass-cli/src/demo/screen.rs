@@ -1,8 +1,8 @@
 //! Windows of text composed to one screen.
 
-use super::interfaces::{Frame, Place, WmError};
+use super::interfaces::{Frame, WindowPlace, WmError};
 
-/// What shows where no window is.
+/// The character where there is no window.
 const BACKGROUND: char = '·';
 
 /// A screen of cells and the windows on it.
@@ -20,7 +20,7 @@ pub struct Screen {
 
 #[derive(Debug)]
 struct Window {
-    place: Place,
+    place: WindowPlace,
     lines: Vec<Vec<char>>,
 }
 
@@ -40,11 +40,11 @@ impl Screen {
         }
     }
 
-    /// Puts a framed window on the screen and says its number.
+    /// Puts a framed window on the screen and returns its number.
     ///
     /// # Errors
-    /// [`WmError::Outside`] if it isn't on the screen as a whole, or too small for a frame.
-    pub fn open(&mut self, title: &str, place: Place) -> Result<u32, WmError> {
+    /// [`WmError::Outside`] if it does not fit on the screen, or is too small for a frame.
+    pub fn open(&mut self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
         let bottom = usize::from(place.row) + usize::from(place.rows);
         let right = usize::from(place.column) + usize::from(place.columns);
         if place.rows < 3 || place.columns < 8 || bottom > self.rows || right > self.columns {
@@ -68,7 +68,7 @@ impl Screen {
         Ok(self.windows.len() as u32 - 1)
     }
 
-    /// Replaces row `row` of a window's inside by `text`, cut or filled up to its width.
+    /// Replaces row `row` inside a window by `text`, cut or padded to the window's width.
     ///
     /// # Errors
     /// [`WmError::NoWindow`]; [`WmError::Outside`] if the window has no such row.
@@ -115,7 +115,7 @@ impl Screen {
         Frame { number: self.frames, dirty, checksum: checksum(self.checksums.iter().copied()) }
     }
 
-    /// The screen as it was composed last.
+    /// The screen as it was last composed.
     pub fn shown(&self) -> Vec<String> {
         self.cells.chunks(self.columns.max(1)).map(|row| row.iter().collect()).collect()
     }
@@ -130,8 +130,8 @@ fn checksum(words: impl Iterator<Item = u64>) -> u64 {
 mod tests {
     use super::*;
 
-    const BACK: Place = Place { row: 0, column: 0, rows: 3, columns: 10, layer: 0 };
-    const FRONT: Place = Place { row: 1, column: 4, rows: 3, columns: 8, layer: 1 };
+    const BACK: WindowPlace = WindowPlace { row: 0, column: 0, rows: 3, columns: 10, layer: 0 };
+    const FRONT: WindowPlace = WindowPlace { row: 1, column: 4, rows: 3, columns: 8, layer: 1 };
 
     #[test]
     fn the_front_window_hides_the_other_whichever_opened_first() {
@@ -170,9 +170,12 @@ mod tests {
     #[test]
     fn nothing_is_drawn_outside() {
         let mut screen = Screen::new(4, 12);
-        assert!(matches!(screen.open("", Place { row: 2, ..FRONT }), Err(WmError::Outside(_))));
-        assert!(matches!(screen.open("", Place { columns: u16::MAX, ..FRONT }), Err(WmError::Outside(_))));
-        assert!(matches!(screen.open("", Place { rows: 2, ..FRONT }), Err(WmError::Outside(_))));
+        assert!(matches!(screen.open("", WindowPlace { row: 2, ..FRONT }), Err(WmError::Outside(_))));
+        assert!(matches!(
+            screen.open("", WindowPlace { columns: u16::MAX, ..FRONT }),
+            Err(WmError::Outside(_))
+        ));
+        assert!(matches!(screen.open("", WindowPlace { rows: 2, ..FRONT }), Err(WmError::Outside(_))));
         assert_eq!(screen.draw(0, 0, ""), Err(WmError::NoWindow(0)));
         let window = screen.open("a title that is too long", FRONT).unwrap();
         assert!(matches!(screen.draw(window, 1, ""), Err(WmError::Outside(_))));

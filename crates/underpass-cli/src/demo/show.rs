@@ -1,12 +1,12 @@
-//! The demo from the user's side: rounds, progress, report.
+//! Runs the demo for the user: rounds, progress, report.
 
-use super::Options;
-use super::event::Domain;
-use super::family::{Ear, Interrupted};
+use super::DemoOptions;
+use super::child_processes::{Ear, Interrupted};
+use super::event::DemoDomain;
 use super::figure;
-use super::messages::{Task, Transport};
-use super::outcome::{self, Disaster, Outcome, Text};
-use super::plan::Plan;
+use super::messages::{ChildTask, Transport};
+use super::outcome::{self, DemoOutcome, Disaster, Text};
+use super::plan::EditPlan;
 use super::round::{self, Round};
 use super::text::{self, Change};
 use super::timeline::Timeline;
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use underpass_bench::Machine;
 
-/// Bytes of the text that the demo makes, and of that for `--quick`.
+/// The size in bytes of the text that the demo makes, and of the text for `--quick`.
 const MADE: (usize, usize) = (16 << 20, 2 << 20);
-/// The longest FILE that is taken, in bytes: the demo keeps it, and what must become of it, in
+/// The longest FILE that is accepted, in bytes. The demo keeps it and the expected result in
 /// memory.
 const LONGEST: u64 = 64 << 20;
 /// Bytes in a block.
@@ -30,7 +30,7 @@ const ROUNDS: (usize, usize) = (5, 3);
 /// Calls in an excerpt of the timeline.
 const EXCERPT: usize = 40;
 
-/// A prepared run: the text on disk and what must become of it.
+/// A prepared run: the text on disk, and the expected result.
 struct Run {
     directory: TempDir,
     text: PathBuf,
@@ -40,12 +40,13 @@ struct Run {
     change: Change,
 }
 
-/// Plays all rounds and shows what came out.
+/// Runs all rounds and shows the results.
 ///
 /// # Errors
-/// Where anything fails.
-pub fn run(options: &Options) -> Result<()> {
-    // Found out first, so that a run of seconds doesn't end at a path that can't be written.
+/// If anything fails.
+pub fn run(options: &DemoOptions) -> Result<()> {
+    // Checked first, so that a run of seconds does not fail in the end because a path cannot be
+    // written.
     if let Some(path) = &options.svg {
         fs::write(path, "").with_context(|| format!("can't write the drawing to {}", path.display()))?;
     }
@@ -58,14 +59,14 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let shown = if options.json { serde_json::to_string(&outcome)? + "\n" } else { outcome.to_string() };
     match io::stdout().lock().write_all(shown.as_bytes()) {
-        // Whoever reads has seen enough, `head` for one.
+        // The reader has seen enough and closed the pipe, for example `head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("can't write to standard output"),
     }
 }
 
 impl Run {
-    fn prepare(options: &Options) -> Result<Self> {
+    fn prepare(options: &DemoOptions) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("underpass-demo-").tempdir();
         let directory = directory.context("can't make a temporary directory; is $TMPDIR writable?")?;
         let (text, bytes) = match &options.file {
@@ -82,7 +83,7 @@ impl Run {
         Ok(Self { directory, text, expected, places, bytes: bytes.len() as u64, change })
     }
 
-    fn play(&self, options: &Options, ear: &Ear) -> Result<Outcome> {
+    fn play(&self, options: &DemoOptions, ear: &Ear) -> Result<DemoOutcome> {
         let repetitions = if options.quick { ROUNDS.1 } else { ROUNDS.0 };
         let blocks = self.bytes.div_ceil(u64::from(BLOCK));
         let all = repetitions * Transport::ALL.len() + 1;
@@ -125,12 +126,17 @@ impl Run {
         self.outcome(options, &rounds, disaster)
     }
 
-    fn task(&self, transport: Transport, number: usize, disaster: bool, chatty: bool) -> Task {
+    fn task(&self, transport: Transport, number: usize, disaster: bool, chatty: bool) -> ChildTask {
         let blocks = self.bytes.div_ceil(u64::from(BLOCK));
         let here = self.directory.path();
-        let plan =
-            Plan { change: self.change.clone(), block: BLOCK, compose_every: 4, flush_every: 64, disaster };
-        Task {
+        let plan = EditPlan {
+            change: self.change.clone(),
+            block: BLOCK,
+            compose_every: 4,
+            flush_every: 64,
+            disaster,
+        };
+        ChildTask {
             transport,
             directory: here.join(format!("round-{number}")),
             text: self.text.clone(),
@@ -143,17 +149,17 @@ impl Run {
         }
     }
 
-    fn outcome(&self, options: &Options, rounds: &[Round], disaster: Round) -> Result<Outcome> {
+    fn outcome(&self, options: &DemoOptions, rounds: &[Round], disaster: Round) -> Result<DemoOutcome> {
         let over = |transport| rounds.iter().filter(|round| round.transport == transport).collect::<Vec<_>>();
         let compared = [Transport::Underpass, Transport::Sockets];
-        let interfaces: Vec<_> = (Domain::SERVERS.iter())
+        let interfaces: Vec<_> = (DemoDomain::SERVERS.iter())
             .flat_map(|&server| compared.map(|transport| outcome::line(&over(transport), server, transport)))
             .collect();
         let jobs: Vec<_> = Transport::ALL.map(|transport| outcome::job(&over(transport), transport)).into();
         let shown = over(Transport::Underpass);
         let shown = typical(&shown).context("there is a round over Underpass")?;
         let timeline = Timeline::of(shown);
-        Ok(Outcome {
+        Ok(DemoOutcome {
             machine: Machine::this(),
             text: Text {
                 file: options.file.as_ref().map(|file| file.display().to_string()),
@@ -180,7 +186,7 @@ impl Run {
     }
 }
 
-/// The round of the median time.
+/// The round with the median duration.
 fn typical<'a>(rounds: &[&'a Round]) -> Option<&'a Round> {
     let mut by_time = rounds.to_vec();
     by_time.sort_by_key(|round| round.ns());
@@ -202,7 +208,7 @@ fn shown(file: &Path) -> String {
     format!("can't read {}", file.display())
 }
 
-/// A bar on standard error, where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn bar(blocks: u64) -> ProgressBar {
     let bar = ProgressBar::new(blocks);
     if let Ok(style) = ProgressStyle::with_template("{bar:40.cyan/blue} {percent:>3} %  {elapsed:>3}  {msg}")

@@ -1,9 +1,9 @@
-//! The comparison's transport: Unix-domain sockets, written by hand, one connection and one kernel
-//! thread a caller.
+//! The transport that Underpass is compared with: hand-written Unix-domain sockets, with one
+//! connection and one kernel thread for each caller.
 //!
-//! A frame is its length, 4 bytes, then the procedure's number and the arguments, or the result,
-//! encoded as Underpass encodes them. A call costs one `write` and, unless it is long, one `read`
-//! on each side, which is the least that sockets can do.
+//! A frame consists of its length in 4 bytes, and then of the procedure's number and arguments, or
+//! of the result. Values are encoded as in Underpass. On each side a call costs one `write` and,
+//! unless it is long, one `read`. That is the least that sockets can do.
 
 use super::switches;
 use std::cell::RefCell;
@@ -16,28 +16,28 @@ use std::thread;
 use underpass::Counters;
 use underpass_wire::{Decode, DecodeError, Encode};
 
-/// The longest frame that is believed, in bytes.
+/// The longest frame that is accepted, in bytes.
 const LONGEST: usize = 64 << 20;
 /// Bytes of the frame's length.
 const HEAD: usize = 4;
 
-/// What went over the sockets of one end; `sleeps` is the kernel's own count.
-pub type Tally = Arc<Mutex<Counters>>;
+/// The counters of the sockets of one end. `sleeps` is the kernel's own count.
+pub type SharedCounters = Arc<Mutex<Counters>>;
 
 /// Decodes a procedure's arguments, runs it, and encodes its result.
-pub type Handler = dyn Fn(u16, &mut &[u8], &mut Vec<u8>) -> Result<(), DecodeError> + Send + Sync;
+pub type SocketHandler = dyn Fn(u16, &mut &[u8], &mut Vec<u8>) -> Result<(), DecodeError> + Send + Sync;
 
 /// One end of a connection.
 struct Connection {
     stream: UnixStream,
     out: Vec<u8>,
     input: Vec<u8>,
-    tally: Tally,
+    totals: SharedCounters,
 }
 
 impl Connection {
-    fn new(stream: UnixStream, tally: Tally) -> Self {
-        Self { stream, out: Vec::new(), input: vec![0; 64 << 10], tally }
+    fn new(stream: UnixStream, totals: SharedCounters) -> Self {
+        Self { stream, out: Vec::new(), input: vec![0; 64 << 10], totals }
     }
 
     /// Begins the next frame to be sent.
@@ -51,11 +51,11 @@ impl Connection {
         let len = (self.out.len() - HEAD) as u32;
         self.out[..HEAD].copy_from_slice(&len.to_le_bytes());
         self.stream.write_all(&self.out)?;
-        self.count(|tally| tally.bytes_out += u64::from(len));
+        self.count(|totals| totals.bytes_out += u64::from(len));
         Ok(())
     }
 
-    /// The next frame, or `None` if the peer has closed the connection between frames.
+    /// The next frame. `None` if the peer has closed the connection between frames.
     fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         let (mut have, mut need) = (0, HEAD);
         while have < need {
@@ -80,37 +80,37 @@ impl Connection {
                 self.input.resize(self.input.len().max(need), 0);
             }
         }
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner).bytes_in += (need - HEAD) as u64;
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).bytes_in += (need - HEAD) as u64;
         Ok(Some(&self.input[HEAD..need]))
     }
 
-    /// Counts one kernel entry, and more.
+    /// Counts one kernel entry, and the given counters.
     fn count(&self, more: impl FnOnce(&mut Counters)) {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.kernel_entries += 1;
-        more(&mut tally);
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.kernel_entries += 1;
+        more(&mut totals);
     }
 }
 
 /// A client's connection.
-pub struct Client {
+pub struct SocketClient {
     connection: RefCell<Connection>,
 }
 
-impl Client {
-    /// Connects to the server at `path`; what goes over the connection is added to `tally`.
+impl SocketClient {
+    /// Connects to the server at `path`. The connection's traffic is added to `totals`.
     ///
     /// # Errors
-    /// What `connect` says.
-    pub fn connect(path: &Path, tally: &Tally) -> io::Result<Self> {
-        let connection = Connection::new(UnixStream::connect(path)?, tally.clone());
+    /// The errors of `connect`.
+    pub fn connect(path: &Path, totals: &SharedCounters) -> io::Result<Self> {
+        let connection = Connection::new(UnixStream::connect(path)?, totals.clone());
         Ok(Self { connection: RefCell::new(connection) })
     }
 
     /// Calls procedure `number`.
     ///
     /// # Errors
-    /// What the socket says; `InvalidData` if the reply can't be decoded.
+    /// The errors of the socket. `InvalidData` if the reply cannot be decoded.
     pub fn call<R: Decode>(&self, number: u16, arguments: &impl Encode) -> io::Result<R> {
         let mut connection = self.connection.borrow_mut();
         let frame = connection.frame();
@@ -120,17 +120,17 @@ impl Client {
         let mut reply = connection.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let result =
             R::decode(&mut reply).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
-        connection.tally.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
+        connection.totals.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
         Ok(result)
     }
 
-    /// What has gone over all the connections of this tally.
+    /// The traffic of all connections that share these counters.
     pub fn counters(&self) -> Counters {
-        *self.connection.borrow().tally.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.connection.borrow().totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for SocketClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
     }
@@ -139,13 +139,13 @@ impl fmt::Debug for Client {
 /// Serves connections at `path`, each in a kernel thread of its own, until the process ends.
 ///
 /// # Errors
-/// What `bind` says.
-pub fn serve(path: &Path, handler: Arc<Handler>, tally: &Tally) -> io::Result<()> {
+/// The errors of `bind`.
+pub fn serve(path: &Path, handler: Arc<SocketHandler>, totals: &SharedCounters) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
-    let tally = tally.clone();
+    let totals = totals.clone();
     thread::Builder::new().name("accept".to_owned()).spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
-            let (handler, connection) = (handler.clone(), Connection::new(stream, tally.clone()));
+            let (handler, connection) = (handler.clone(), Connection::new(stream, totals.clone()));
             thread::spawn(move || answer(connection, &*handler));
         }
     })?;
@@ -153,7 +153,7 @@ pub fn serve(path: &Path, handler: Arc<Handler>, tally: &Tally) -> io::Result<()
 }
 
 /// Answers the calls of one connection until it is closed.
-fn answer(mut connection: Connection, handler: &Handler) {
+fn answer(mut connection: Connection, handler: &SocketHandler) {
     let before = switches::of_this_thread();
     loop {
         connection.frame();
@@ -164,10 +164,10 @@ fn answer(mut connection: Connection, handler: &Handler) {
         if served.is_err() || connection.send().is_err() {
             break;
         }
-        connection.tally.lock().unwrap_or_else(PoisonError::into_inner).served += 1;
+        connection.totals.lock().unwrap_or_else(PoisonError::into_inner).served += 1;
     }
     let slept = switches::of_this_thread().saturating_sub(before);
-    connection.tally.lock().unwrap_or_else(PoisonError::into_inner).sleeps += slept;
+    connection.totals.lock().unwrap_or_else(PoisonError::into_inner).sleeps += slept;
 }
 
 #[cfg(test)]
@@ -177,14 +177,15 @@ mod tests {
     #[test]
     fn calls_are_answered_and_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, here, there) = (dir.path().join("echo"), Tally::default(), Tally::default());
-        let handler: Arc<Handler> = Arc::new(|number, arguments, result| {
+        let (path, here, there) =
+            (dir.path().join("echo"), SharedCounters::default(), SharedCounters::default());
+        let handler: Arc<SocketHandler> = Arc::new(|number, arguments, result| {
             let text = String::decode(arguments)?;
             (number, text.repeat(usize::from(number))).encode(result);
             Ok(())
         });
         serve(&path, handler, &there).unwrap();
-        let client = Client::connect(&path, &here).unwrap();
+        let client = SocketClient::connect(&path, &here).unwrap();
         assert_eq!(client.call::<(u16, String)>(2, &"ab").unwrap(), (2, "abab".to_owned()));
         let counters = client.counters();
         assert_eq!((counters.calls, counters.kernel_entries), (1, 2));

@@ -1,13 +1,14 @@
-//! How often kernel threads went to sleep, by the kernel's own count.
+//! How often kernel threads fell asleep, by the kernel's own count.
 
 use std::fs;
 
-/// Voluntary context switches of this kernel thread since it started; 0 where `/proc` doesn't tell.
+/// The voluntary context switches of this kernel thread since its start. 0 where `/proc` does not
+/// say.
 pub fn of_this_thread() -> u64 {
     fs::read_to_string("/proc/thread-self/status").map_or(0, |status| voluntary(&status))
 }
 
-/// Those of all kernel threads of this process that are alive.
+/// The same for all kernel threads of this process that are alive.
 pub fn of_this_process() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     tasks

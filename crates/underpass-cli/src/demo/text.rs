@@ -1,27 +1,27 @@
-//! The text that the editor works on, and what must become of it.
+//! The text that the editor works on, and the expected result.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What the editor replaces, and by what.
+/// The word that the editor replaces, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The word looked for. It doesn't overlap itself, so that its places don't depend on where a
-    /// search begins.
+    /// The word to find. It does not overlap itself, so its places do not depend on where a search
+    /// begins.
     pub find: String,
-    /// What stands there afterwards; of another length, so that everything behind it moves.
+    /// The replacement. Its length differs, so that everything behind it moves.
     pub replace: String,
 }
 
 impl Change {
-    /// Puts the commonest word of `text` into capitals and brackets.
+    /// Replaces the commonest word of `text` by itself in capitals and brackets.
     pub fn of(text: &[u8]) -> Self {
         let find = commonest_word(text).unwrap_or_else(|| "underpass".to_owned());
         Self { replace: format!("[{}]", find.to_uppercase()), find }
     }
 
-    /// The text as it must be afterwards, and how many places changed: the plain way, to check the
-    /// editor by.
+    /// The expected text and the number of changed places, computed in the plain way to check the
+    /// editor.
     pub fn applied(&self, text: &[u8]) -> (Vec<u8>, u64) {
         let (mut out, mut places, mut at) = (Vec::with_capacity(text.len()), 0, 0);
         while at < text.len() {
@@ -44,7 +44,7 @@ pub fn make(bytes: usize, seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 16);
     let (mut column, mut sentence) = (0, 0);
     while out.len() < bytes {
-        // The product of two draws makes the first words of the list the common ones.
+        // The product of two random numbers makes the first words of the list the common ones.
         let rank = random.below(WORDS.len() as u64) * random.below(WORDS.len() as u64) / WORDS.len() as u64;
         let word = WORDS[rank as usize];
         let first = sentence == 0;
@@ -67,8 +67,8 @@ pub fn make(bytes: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// The commonest word of 5 to 24 small letters in the first MiB that doesn't overlap itself; of
-/// equals, the first by the alphabet.
+/// The commonest word of 5 to 24 small letters in the first MiB that does not overlap itself. Among
+/// equals, the alphabetically first.
 fn commonest_word(text: &[u8]) -> Option<String> {
     let mut counts: HashMap<&[u8], u32> = HashMap::new();
     for word in text[..text.len().min(1 << 20)].split(|byte| !byte.is_ascii_lowercase()) {
@@ -80,7 +80,7 @@ fn commonest_word(text: &[u8]) -> Option<String> {
     String::from_utf8(best.0.to_vec()).ok()
 }
 
-/// Whether an end of `word` is also its beginning, as in "onion".
+/// Whether `word` begins with one of its own ends, as "onion" does.
 fn overlaps_itself(word: &[u8]) -> bool {
     (1..word.len()).any(|len| word[..len] == word[word.len() - len..])
 }

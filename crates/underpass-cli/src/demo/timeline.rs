@@ -1,47 +1,46 @@
-//! The calls of a round on one clock: who called whom, when, on which processor.
+//! The calls of a round on one clock: their caller, their server, their times and their processors.
 
-use super::event::{Domain, Event, Procedure, Thread};
+use super::event::{DemoDomain, DemoProcedure, EditorThread, Event};
 use super::round::Round;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A round's calls and what is known of its processors.
+/// A round's calls, and the moves of its processors.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Timeline {
     /// The calls, in the order in which they began.
-    pub calls: Vec<Call>,
-    /// The moments at which a processor was seen with another domain than before.
+    pub calls: Vec<TimelineCall>,
+    /// The moments at which a processor ran another domain than before.
     pub moves: Vec<Move>,
 }
 
 /// One call; times in ns since the round's first call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Call {
-    /// Who called.
-    pub thread: Thread,
+pub struct TimelineCall {
+    /// The calling thread.
+    pub thread: EditorThread,
     /// The domain that was called.
-    pub server: Domain,
-    /// What was called.
-    pub procedure: Procedure,
-    /// When the caller called and when it went on.
+    pub server: DemoDomain,
+    /// The called procedure.
+    pub procedure: DemoProcedure,
+    /// When the caller made the call and when it continued.
     pub from: u64,
     /// See `from`.
     pub to: u64,
-    /// The caller's processor, before.
+    /// The caller's processor before the call.
     pub cpu_from: usize,
-    /// The caller's processor, afterwards.
+    /// The caller's processor after the call.
     pub cpu_to: usize,
-    /// Wake-ups that the client sent over the binding while the call was out, to whichever call
-    /// they were due.
+    /// Wake-ups that the client sent over the binding during the call, for any call.
     pub wakeups: u64,
-    /// The handler, where the server told of it.
+    /// The handler, where the server recorded it.
     pub handler: Option<Handled>,
 }
 
-/// A call as its handler saw it.
+/// A call as its handler recorded it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Handled {
-    /// When the handler began, and when it was done.
+    /// When the handler began and when it ended.
     pub from: u64,
     /// See `from`.
     pub to: u64,
@@ -49,21 +48,21 @@ pub struct Handled {
     pub cpu: usize,
 }
 
-/// A processor that was seen with another domain.
+/// A processor that ran another domain than before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Move {
-    /// When it was seen there, in ns since the round's first call.
+    /// When it ran there, in ns since the round's first call.
     pub at: u64,
-    /// Which processor.
+    /// The processor.
     pub cpu: usize,
-    /// The domain that it was seen with before.
-    pub from: Domain,
-    /// The one that it is with now.
-    pub to: Domain,
+    /// The domain that it ran before.
+    pub from: DemoDomain,
+    /// The domain that it runs now.
+    pub to: DemoDomain,
 }
 
 impl Timeline {
-    /// Puts what the three processes recorded together.
+    /// Combines the records of the three processes.
     pub fn of(round: &Round) -> Self {
         let start = round.edited.from;
         let handled = round.served.values().flat_map(|served| &served.events);
@@ -72,11 +71,11 @@ impl Timeline {
         Self { calls, moves }
     }
 
-    /// Up to `calls` calls beginning with number `first`, and the moves in their time; times count
-    /// from the first call.
+    /// Up to `calls` calls from number `first` on, and the moves in their time. Times count from
+    /// the first of these calls.
     pub fn excerpt(&self, first: usize, calls: usize) -> Self {
         let end = self.calls.len().min(first.saturating_add(calls));
-        let mut calls: Vec<Call> = self.calls.get(first..end).unwrap_or_default().to_vec();
+        let mut calls: Vec<TimelineCall> = self.calls.get(first..end).unwrap_or_default().to_vec();
         let start = calls.first().map_or(0, |call| call.from);
         let end = calls.iter().map(|call| call.to).max().unwrap_or(0);
         for call in &mut calls {
@@ -92,15 +91,15 @@ impl Timeline {
         Self { calls, moves }
     }
 
-    /// Where domains were seen on processors: when, on which, which domain; in the order of time.
-    pub fn sightings(&self) -> Vec<(u64, usize, Domain)> {
+    /// The sightings of domains on processors: time, processor and domain, in the order of time.
+    pub fn sightings(&self) -> Vec<(u64, usize, DemoDomain)> {
         sightings(&self.calls)
     }
 }
 
 /// Joins each call to its handler.
-fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event>) -> Vec<Call> {
-    let mut waiting: HashMap<(Procedure, u64), VecDeque<&Event>> = HashMap::new();
+fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event>) -> Vec<TimelineCall> {
+    let mut waiting: HashMap<(DemoProcedure, u64), VecDeque<&Event>> = HashMap::new();
     for event in handled {
         waiting.entry((event.procedure, event.key)).or_default().push_back(event);
     }
@@ -115,8 +114,8 @@ fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event
             to: since(handler.to),
             cpu: handler.cpu_to,
         });
-        calls.push(Call {
-            thread: event.thread.unwrap_or(Thread::T1),
+        calls.push(TimelineCall {
+            thread: event.thread.unwrap_or(EditorThread::T1),
             server: event.procedure.server(),
             procedure: event.procedure,
             from: since(event.from),
@@ -130,8 +129,8 @@ fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event
     calls
 }
 
-/// An event knows its binding's wake-ups up to its end; this is how many came in since the one that
-/// ended before it.
+/// An event knows its binding's wake-ups up to its end. This is the number since the previous
+/// event's end.
 fn new_wakeups(made: &[Event]) -> Vec<u64> {
     let mut by_end: Vec<usize> = (0..made.len()).collect();
     by_end.sort_by_key(|&at| made[at].to);
@@ -143,11 +142,11 @@ fn new_wakeups(made: &[Event]) -> Vec<u64> {
     new
 }
 
-fn sightings(calls: &[Call]) -> Vec<(u64, usize, Domain)> {
+fn sightings(calls: &[TimelineCall]) -> Vec<(u64, usize, DemoDomain)> {
     let mut seen = Vec::with_capacity(4 * calls.len());
     for call in calls {
-        seen.push((call.from, call.cpu_from, Domain::Editor));
-        seen.push((call.to, call.cpu_to, Domain::Editor));
+        seen.push((call.from, call.cpu_from, DemoDomain::Editor));
+        seen.push((call.to, call.cpu_to, DemoDomain::Editor));
         if let Some(handler) = &call.handler {
             seen.push((handler.from, handler.cpu, call.server));
             seen.push((handler.to, handler.cpu, call.server));
@@ -157,8 +156,8 @@ fn sightings(calls: &[Call]) -> Vec<(u64, usize, Domain)> {
     seen
 }
 
-fn moves(calls: &[Call]) -> Vec<Move> {
-    let mut with: HashMap<usize, Domain> = HashMap::new();
+fn moves(calls: &[TimelineCall]) -> Vec<Move> {
+    let mut with: HashMap<usize, DemoDomain> = HashMap::new();
     let mut moves = Vec::new();
     for (at, cpu, to) in sightings(calls) {
         if let Some(from) = with.insert(cpu, to)
@@ -175,8 +174,8 @@ mod tests {
     use super::*;
 
     fn event(
-        thread: Option<Thread>,
-        procedure: Procedure,
+        thread: Option<EditorThread>,
+        procedure: DemoProcedure,
         key: u64,
         (from, to): (u64, u64),
         cpu: usize,
@@ -196,16 +195,16 @@ mod tests {
         }
     }
 
-    fn two_at_once() -> Vec<Call> {
+    fn two_at_once() -> Vec<TimelineCall> {
         let made = [
-            event(Some(Thread::T1), Procedure::Read, 0, (1_000, 1_900), 0),
-            event(Some(Thread::T2), Procedure::Read, 8, (1_100, 2_500), 0),
-            event(Some(Thread::T1), Procedure::Draw, 0, (2_000, 3_000), 0),
+            event(Some(EditorThread::T1), DemoProcedure::Read, 0, (1_000, 1_900), 0),
+            event(Some(EditorThread::T2), DemoProcedure::Read, 8, (1_100, 2_500), 0),
+            event(Some(EditorThread::T1), DemoProcedure::Draw, 0, (2_000, 3_000), 0),
         ];
         let handled = [
-            event(None, Procedure::Read, 8, (1_200, 1_300), 1),
-            event(None, Procedure::Read, 0, (1_300, 1_400), 1),
-            event(None, Procedure::Draw, 0, (2_700, 2_800), 0),
+            event(None, DemoProcedure::Read, 8, (1_200, 1_300), 1),
+            event(None, DemoProcedure::Read, 0, (1_300, 1_400), 1),
+            event(None, DemoProcedure::Draw, 0, (2_700, 2_800), 0),
         ];
         calls(1_000, &made, handled.iter())
     }
@@ -215,15 +214,15 @@ mod tests {
         let calls = two_at_once();
         assert_eq!(calls[0].handler, Some(Handled { from: 300, to: 400, cpu: 1 }));
         assert_eq!(calls[1].handler, Some(Handled { from: 200, to: 300, cpu: 1 }));
-        assert_eq!((calls[1].from, calls[1].to, calls[1].thread), (100, 1_500, Thread::T2));
+        assert_eq!((calls[1].from, calls[1].to, calls[1].thread), (100, 1_500, EditorThread::T2));
         assert_eq!(calls.iter().map(|call| call.wakeups).collect::<Vec<_>>(), [1, 1, 3]);
     }
 
     #[test]
     fn a_processor_moves_when_it_is_seen_elsewhere() {
         let moves = moves(&two_at_once());
-        let editor = Domain::Editor;
-        let windows = Domain::Windows;
+        let editor = DemoDomain::Editor;
+        let windows = DemoDomain::Windows;
         assert_eq!(moves.len(), 2);
         assert_eq!(moves[0], Move { at: 1_700, cpu: 0, from: editor, to: windows });
         assert_eq!(moves[1], Move { at: 2_000, cpu: 0, from: windows, to: editor });

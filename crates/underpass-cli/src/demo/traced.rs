@@ -1,17 +1,17 @@
 //! A decorator that records each call of an interface and changes nothing else.
 
-use super::event::{Event, Log, Procedure, Thread};
+use super::event::{DemoProcedure, EditorThread, Event, Log};
 use super::files::FileCacheManager;
 use super::interfaces::{
-    FileCache, FileCacheClient, FileId, Frame, FsError, Place, Stat, WindowManager, WindowManagerClient,
-    WmError,
+    FileCache, FileCacheClient, FileId, Frame, FsError, Stat, WindowManager, WindowManagerClient,
+    WindowPlace, WmError,
 };
 use super::windows::Windows;
 use std::sync::Arc;
 use underpass::Counters;
 use underpass_os::{clock, cpu};
 
-/// Something whose calls are counted, unless it is a server's: its domain counts those.
+/// An interface whose calls are counted. A server's calls are not: its domain counts those.
 pub trait Metered {
     /// The counters up to now.
     fn counters(&self) -> Counters {
@@ -19,23 +19,23 @@ pub trait Metered {
     }
 }
 
-/// A client or a server of either interface whose calls go into a [`Log`].
+/// A client or a server of either interface that records its calls in a [`Log`].
 #[derive(Debug)]
 pub struct Traced<C> {
     inner: C,
-    thread: Option<Thread>,
+    thread: Option<EditorThread>,
     log: Arc<Log>,
 }
 
 impl<C: Metered> Traced<C> {
-    /// Records what is called of `inner`, in `thread`'s name.
-    pub fn new(inner: C, thread: Option<Thread>, log: Arc<Log>) -> Self {
+    /// Records the calls of `inner`, under the name of `thread`.
+    pub fn new(inner: C, thread: Option<EditorThread>, log: Arc<Log>) -> Self {
         Self { inner, thread, log }
     }
 
     fn record<T, E>(
         &self,
-        procedure: Procedure,
+        procedure: DemoProcedure,
         key: u64,
         call: impl FnOnce(&C) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -62,42 +62,42 @@ impl<C: Metered> Traced<C> {
 
 impl<C: FileCache + Metered> FileCache for Traced<C> {
     fn open(&self, name: &str) -> Result<FileId, FsError> {
-        self.record(Procedure::FilesOpen, name.len() as u64, |files| files.open(name))
+        self.record(DemoProcedure::FilesOpen, name.len() as u64, |files| files.open(name))
     }
 
     fn stat(&self, file: FileId) -> Result<Stat, FsError> {
-        self.record(Procedure::Stat, u64::from(file.index), |files| files.stat(file))
+        self.record(DemoProcedure::Stat, u64::from(file.index), |files| files.stat(file))
     }
 
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
-        self.record(Procedure::Read, offset, |files| files.read(file, offset, len))
+        self.record(DemoProcedure::Read, offset, |files| files.read(file, offset, len))
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-        self.record(Procedure::Write, offset, |files| files.write(file, offset, bytes))
+        self.record(DemoProcedure::Write, offset, |files| files.write(file, offset, bytes))
     }
 
     fn flush(&self, file: FileId) -> Result<u64, FsError> {
-        self.record(Procedure::Flush, u64::from(file.index), |files| files.flush(file))
+        self.record(DemoProcedure::Flush, u64::from(file.index), |files| files.flush(file))
     }
 }
 
 impl<C: WindowManager + Metered> WindowManager for Traced<C> {
-    fn open(&self, title: &str, place: Place) -> Result<u32, WmError> {
-        self.record(Procedure::WindowsOpen, u64::from(place.layer), |windows| windows.open(title, place))
+    fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
+        self.record(DemoProcedure::WindowsOpen, u64::from(place.layer), |windows| windows.open(title, place))
     }
 
     fn draw(&self, window: u32, row: u16, text: &str) -> Result<(), WmError> {
         let key = u64::from(window) << 16 | u64::from(row);
-        self.record(Procedure::Draw, key, |windows| windows.draw(window, row, text))
+        self.record(DemoProcedure::Draw, key, |windows| windows.draw(window, row, text))
     }
 
     fn compose(&self) -> Result<Frame, WmError> {
-        self.record(Procedure::Compose, 0, |windows| windows.compose())
+        self.record(DemoProcedure::Compose, 0, |windows| windows.compose())
     }
 
     fn screen(&self) -> Result<Vec<String>, WmError> {
-        self.record(Procedure::Screen, 0, |windows| windows.screen())
+        self.record(DemoProcedure::Screen, 0, |windows| windows.screen())
     }
 }
 

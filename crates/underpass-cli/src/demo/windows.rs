@@ -1,6 +1,6 @@
 //! The window manager.
 
-use super::interfaces::{Frame, Place, WindowManager, WmError};
+use super::interfaces::{Frame, WindowManager, WindowPlace, WmError};
 use super::screen::Screen;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// A manager of an empty screen of so many cells.
+    /// A manager of an empty screen of that many cells.
     pub fn new(rows: u16, columns: u16) -> Self {
         Self { screen: Mutex::new(Screen::new(rows, columns)) }
     }
@@ -22,7 +22,7 @@ impl Windows {
 }
 
 impl WindowManager for Windows {
-    fn open(&self, title: &str, place: Place) -> Result<u32, WmError> {
+    fn open(&self, title: &str, place: WindowPlace) -> Result<u32, WmError> {
         self.locked().open(title, place)
     }
 

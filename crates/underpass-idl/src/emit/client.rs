@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 /// Parts of a tuple that can travel.
 const WIDEST: usize = 12;
 
-/// The stub, what it does by itself, and its implementation of the trait.
+/// The stub, its own methods, and its implementation of the trait.
 pub(super) fn client(interface: &Interface) -> TokenStream {
     let Interface { vis, ident, private, docs, methods, .. } = interface;
     let client = interface.client();
@@ -31,25 +31,26 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         #[automatically_derived]
         #[allow(dead_code)]
         impl #client {
-            /// Imports the interface that is exported as `name`. If that is this very domain's,
-            /// calls will be direct.
+            /// Imports the interface that is exported as `name`. If this domain exports it itself,
+            /// calls are direct.
             ///
             /// # Errors
-            /// There is no such name, or no permission, or it is another interface: each variant
-            /// tells the remedy.
+            /// There is no such name, or no permission, or it is another interface. Each variant
+            /// names the remedy.
             #vis fn import(name: &::core::primitive::str) -> ::core::result::Result<Self, #private::ImportError> {
                 ::core::result::Result::Ok(Self {
                     stub: #private::Stub::import(name, Self::descriptor(), ::core::option::Option::None)?,
                 })
             }
 
-            /// Imports the interface that is exported as `name`, or will be within that time.
+            /// Imports the interface that is exported as `name`, or that will be within `time`.
             ///
-            /// A name whose server is dead is waited for too, as somebody may start that again.
-            /// Where nobody does, [`import`](Self::import) says at once that it is dead.
+            /// This also waits for a name whose server is dead, because the server may be started
+            /// again. Where nothing restarts servers, [`import`](Self::import) reports at once that
+            /// the server is dead.
             ///
             /// # Errors
-            /// As [`import`](Self::import), once the time is over.
+            /// As [`import`](Self::import), when the time is over.
             #vis fn import_within(
                 name: &::core::primitive::str,
                 time: ::core::time::Duration,
@@ -59,16 +60,17 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
-            /// Imports the interface that is exported as `name`, waits for it if need be, and
-            /// imports it again whenever its binding has ended: its server has ended or was
-            /// replaced, or has taken the binding back. A call that was not started is made again
-            /// then, and so is one of a method marked `#[idempotent]`; each other call returns with
-            /// what is known of it.
+            /// Imports the interface that is exported as `name`, and waits for it if necessary.
+            /// Whenever the binding ends, it imports the interface again. A binding ends when its
+            /// server ends, is replaced, or revokes the binding. Calls that were not started are
+            /// repeated then, and so are calls of methods marked `#[idempotent]`. Each other call
+            /// returns what is known of it.
             ///
-            /// A server may have given this client what means nothing to the next one, or something
-            /// else: ids, sessions. So unless the interface is `stateless`, or the next server says
-            /// that it goes on with the same state, calls are told that the server was restarted,
-            /// until [`acknowledge_restart`](Self::acknowledge_restart).
+            /// A server may have given this client ids or sessions that mean nothing to the next
+            /// server, or something else. So after a restart calls fail with a restart error, until
+            /// [`acknowledge_restart`](Self::acknowledge_restart) is called. This does not happen
+            /// if the interface is `stateless`, or if the next server declares that it has the same
+            /// state.
             ///
             /// # Errors
             /// As [`import`](Self::import).
@@ -81,16 +83,16 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
-            /// As [`import_resilient`](Self::import_resilient); `restore` is called with each
-            /// binding to a server without this client's state. Its calls go before all others over
-            /// that binding. If it returns `Ok` they go on as if there had been no restart, so all
-            /// that was given before must be valid again by then, under the same values. If it
-            /// fails they are told of the restart, and why.
+            /// As [`import_resilient`](Self::import_resilient). For each binding to a server
+            /// without this client's state, `restore` is called. Its calls precede all others over
+            /// that binding. If it returns `Ok`, the others continue as if there had been no
+            /// restart. So everything that a server gave earlier must be valid again by then, under
+            /// the same values. If it fails, the others get the restart error, with the reason.
             ///
-            /// The calls that wait do so no longer than their deadlines and their patience. Once
-            /// nobody waits any more the calls of `restore` are abandoned, and the next call begins
-            /// anew. It runs on a thread of its own, makes calls over the stub that it is given,
-            /// and none over this one, which would wait for it.
+            /// Calls wait for `restore` no longer than their deadlines and their patience. When no
+            /// call waits any more, the calls of `restore` are abandoned, and the next call starts
+            /// it again. It runs on a thread of its own. It must make its calls over the stub that
+            /// it is given, because calls over this stub would wait for it.
             ///
             /// # Errors
             /// As [`import`](Self::import).
@@ -109,11 +111,11 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             }
 
             /// Imports the interface that another process passes on over `socket`, a connected Unix
-            /// socket, by `share_with`, within that time.
+            /// socket, by `share_with`, within `time`.
             ///
             /// # Errors
-            /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
-            /// any more.
+            /// As [`import`](Self::import). Nothing has come in time, or what has come does not
+            /// give a binding any more.
             #vis fn import_from(
                 socket: impl ::std::os::fd::AsFd,
                 time: ::core::time::Duration,
@@ -124,11 +126,11 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             }
 
             /// Passes this binding on to the process at the other end of `socket`, a connected Unix
-            /// socket, if the server allows it. It takes it by `import_from`, while this binding
-            /// lasts, and is a client of its own from then on.
+            /// socket, if the server allows it. That process takes it by `import_from` while this
+            /// binding lasts. It is a client of its own from then on.
             ///
             /// # Errors
-            /// The server does not allow it, or there is no room: each variant tells the remedy.
+            /// The server does not allow it, or there is no room. Each variant names the remedy.
             #vis fn share_with(
                 &self,
                 socket: impl ::std::os::fd::AsFd,
@@ -136,48 +138,48 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 self.stub.share_with(socket)
             }
 
-            /// The same binding; every call of this copy of it returns with a deadline error after
-            /// that time.
+            /// The same binding. Every call over this copy returns with a deadline error after
+            /// `time`.
             #[must_use]
             #vis fn with_deadline(&self, time: ::core::time::Duration) -> Self {
                 Self { stub: self.stub.with_deadline(time) }
             }
 
-            /// The same binding; a call of this copy of it gives its caller's processor to a server
-            /// that has none, though other threads are ready.
+            /// The same binding. A call over this copy donates its caller's processor to a server
+            /// without one, even if other threads are ready.
             #[must_use]
             #vis fn urgent(&self) -> Self {
                 Self { stub: self.stub.urgent() }
             }
 
-            /// After calls were told that the server was restarted: this copy of the stub has
-            /// nothing any more that the server before has given it, and makes calls again. To be
-            /// said of each copy by itself, also of those that `with_deadline` and its like have
-            /// made: a copy made afterwards knows it.
+            /// Call this after calls failed with a restart error. It declares that this copy of the
+            /// stub holds nothing any more that the previous server has given it, and lets it make
+            /// calls again. Each copy needs its own call, also copies that `with_deadline` and
+            /// similar methods have made. Copies made afterwards inherit it.
             #vis fn acknowledge_restart(&self) {
                 self.stub.acknowledge_restart();
             }
 
-            /// The same binding; callers over this copy of it are freed when anybody abandons.
+            /// The same binding. Callers over this copy are freed when `abandon` is used.
             #[must_use]
             #vis fn abandonable(&self, abandon: &#private::Abandon) -> Self {
                 Self { stub: self.stub.abandonable(abandon) }
             }
 
-            /// How many calls that nobody waits for any more the server may hold, of 64 over each
-            /// channel, before it loses the binding: 48 at first.
+            /// How many calls that nobody waits for any more the server may hold before it loses
+            /// the binding. Each channel has 64 slots; the default is 48 calls.
             #vis fn quarantine(&self, most: ::core::primitive::u32) {
                 self.stub.quarantine(most);
             }
 
-            /// The same binding; what a call of this copy of it does when as many are under way as
-            /// the interface expects at once.
+            /// The same binding. `choice` says what a call over this copy does when as many calls
+            /// are in progress as the interface expects.
             #[must_use]
             #vis fn when_all_leased(&self, choice: #private::AllLeased) -> Self {
                 Self { stub: self.stub.when_all_leased(choice) }
             }
 
-            /// What this binding has cost so far.
+            /// The costs of this binding so far.
             #vis fn counters(&self) -> #private::Counters {
                 self.stub.counters()
             }
@@ -186,13 +188,13 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         }
 
         #[automatically_derived]
-        // A closure, so that a missing `From<CallError>` is told once.
+        // A closure, so that a missing `From<CallError>` is reported once.
         #[allow(deprecated, clippy::redundant_closure)]
         impl #ident for #client {
             #(#methods)*
         }
 
-        // Behind the others, which tell what is wrong with a type first.
+        // After the others, because those report first what is wrong with a type.
         #[allow(dead_code)]
         impl #client {
             #(#tasks)*
@@ -200,7 +202,8 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
     }
 }
 
-/// One method: a direct call if the implementation is here, else a call through the binding.
+/// One method: a direct call if the implementation is in this process, otherwise a call through the
+/// binding.
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let Method { ident, docs, arguments, outcome, .. } = method;
     let names = arguments.iter().map(|argument| &argument.ident);
@@ -236,7 +239,7 @@ fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
         #[doc = #what]
         ///
         /// # Errors
-        /// What the implementation returns, or what became of the call.
+        /// The result of the implementation, or the error of the call.
         #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
         #vis async fn #for_tasks(&self, #(#names: #types),*) -> #written {
             #body
@@ -244,7 +247,7 @@ fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
     }
 }
 
-/// The body of one of them.
+/// The body of one method.
 fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream {
     let Interface { ident: trait_, private, wire, .. } = interface;
     let Method { index, ident, arguments, outcome, idempotent, .. } = method;
@@ -260,7 +263,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
     let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
     let carried = outcome.carried(wire);
     let received = if outcome.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
-    // At the error's own place, so that a missing `From<CallError>` is told there.
+    // At the error type's span, so that a missing `From<CallError>` is reported there.
     let failure = outcome.error(wire);
     let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
         <#failure as #private::FromCallError>::from_call_error
@@ -279,7 +282,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
     }
 }
 
-/// A name like `wanted` that is none of `taken`.
+/// A name like `wanted` that is not in `taken`.
 fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
     let mut name = wanted.to_owned();
     while taken.iter().any(|taken| **taken == name) {
@@ -288,8 +291,8 @@ fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
     Ident::new(&name, place)
 }
 
-/// A reference to a tuple of the parts; or of tuples, if there are too many, which take the same
-/// bytes.
+/// A reference to a tuple of the parts. If there are too many parts, a tuple of tuples, which has
+/// the same bytes.
 fn tuple(place: Span, parts: Vec<TokenStream>) -> TokenStream {
     if parts.len() <= WIDEST {
         return quote_spanned!(place=> &(#(#parts,)*));

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Path;
 
-/// The function that returns it; it is made at the first call.
+/// The function that returns the descriptor, which is made at its first call.
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let Interface { vis, wire, doc, methods, stateless, .. } = interface;
     let name = interface.name();
@@ -15,11 +15,11 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let sizes = methods.iter().map(|method| sizes(method, wire));
     let count = methods.len();
     quote! {
-        /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
-        /// in the order of the trait.
+        /// The bytes of arguments and results, and the A-stacks that follow from them, for each
+        /// procedure in the order of the trait.
         #vis const SIZES: [#wire::Sizes; #count] = [#(#sizes),*];
 
-        /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+        /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
         #vis const ASTACK: ::core::primitive::usize = #wire::Sizes::largest(&Self::SIZES);
 
         /// The interface as both sides must know it.
@@ -55,7 +55,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     }
 }
 
-/// What the compiler works out of a procedure.
+/// The constants of a procedure that the compiler computes.
 fn sizes(method: &Method, wire: &Path) -> TokenStream {
     let Method { arguments, outcome, astack, .. } = method;
     let fixed = arguments.iter().map(|argument| {

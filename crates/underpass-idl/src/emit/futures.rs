@@ -1,11 +1,11 @@
-//! The trait whose handlers are `async fn`s, and its server stub.
+//! The trait for `async fn` handlers, and its server stub.
 
 use super::server;
 use crate::model::{Interface, Method};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Both, for an interface that asks for them.
+/// Generates both, for an interface that asks for them.
 pub(super) fn futures(interface: &Interface) -> TokenStream {
     let Interface { vis, private, docs, methods, .. } = interface;
     let (client, trait_, dispatch) =
@@ -85,7 +85,7 @@ fn handler(method: &Method) -> TokenStream {
     }
 }
 
-/// Takes the arguments, and hands the call over.
+/// Takes the arguments, and passes the call to the executor.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
     let wire = &interface.wire;
     let trait_ = interface.of_futures();

@@ -35,7 +35,7 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
     }
 }
 
-/// How the server stub takes the arguments of a method out of `call`, and what it passes on, now or
+/// How the server stub takes a method's arguments out of `call`, and what it passes on, now or
 /// later.
 pub(super) fn arguments(
     interface: &Interface,
@@ -70,7 +70,7 @@ pub(super) fn arguments(
     [taken, passed]
 }
 
-/// Takes the arguments, calls the implementation, gives the result.
+/// Takes the arguments, calls the implementation, and returns the result.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
     let Interface { ident: trait_, wire, .. } = interface;
     let Method { index, ident, outcome, .. } = method;

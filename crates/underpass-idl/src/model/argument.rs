@@ -14,9 +14,9 @@ pub(crate) struct Argument {
     pub(crate) ident: Ident,
     /// The type in the signature.
     pub(crate) written: Type,
-    /// What the caller hands over.
+    /// How the caller passes it.
     pub(crate) manner: Manner,
-    /// It travels by serde's traits.
+    /// Whether it travels by serde's traits.
     pub(crate) serde: bool,
 }
 
@@ -24,21 +24,21 @@ pub(crate) struct Argument {
 pub(crate) enum Manner {
     /// By value.
     Owned(Type),
-    /// `&str`; the server makes a `String` of it.
+    /// `&str`. The server makes a `String` of it.
     LentText(Span),
-    /// `&[T]`, of which this is the `T`; the server makes a `Vec<T>` of it.
+    /// `&[T]`; this is the `T`. The server makes a `Vec<T>` of it.
     LentAll(Type),
-    /// `&T`; of a `&Path` the server makes a `PathBuf`.
+    /// `&T`. The server makes a `PathBuf` of a `&Path`.
     Lent(Type),
-    /// `Shared<'_>`; the server reads it where it lies.
+    /// `Shared<'_>`. The server reads it in place.
     Shared(Span),
 }
 
 impl Argument {
-    /// The argument that `argument` is.
+    /// Checks `argument` and describes it.
     ///
     /// # Errors
-    /// All that is wrong with it, each at its token.
+    /// All errors in it, each at its token.
     pub(crate) fn parse(argument: &PatType) -> Result<Self> {
         let mut errors = Errors::default();
         errors.take(attribute::refuse_cfg(&argument.attrs));
@@ -64,7 +64,7 @@ impl Argument {
         self.ident.unraw().to_string()
     }
 
-    /// The type that travels, as the server gets it.
+    /// The type that travels, as the server receives it.
     pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
         let owned = match &self.manner {
             Manner::Lent(of) if has_another_owner(of) => {
@@ -82,7 +82,7 @@ impl Argument {
         }
     }
 
-    /// What the client encodes: a reference, at the place of the type, where errors about it
+    /// What the client encodes: a reference. Its span is that of the type, where errors about it
     /// belong.
     pub(crate) fn sent(&self, wire: &Path) -> TokenStream {
         let place = self.written.span();
@@ -103,7 +103,7 @@ impl Argument {
     }
 }
 
-/// Whether it may be of another type when somebody owns it; the compiler finds out.
+/// Whether its owned form may be of another type. The compiler finds out.
 fn has_another_owner(of: &Type) -> bool {
     match of {
         Type::Path(path) => {
@@ -125,7 +125,7 @@ fn name_of(pattern: &Pat) -> Result<Ident> {
     }
 }
 
-/// Out of parentheses, and out of the groups that macros put around types.
+/// The type without parentheses, and without the groups that macros put around types.
 pub(super) fn plain(of: &Type) -> &Type {
     match of {
         Type::Group(group) => plain(&group.elem),

@@ -21,23 +21,23 @@ pub(crate) struct Interface {
     pub(crate) docs: Vec<Attribute>,
     /// The same as markdown.
     pub(crate) doc: String,
-    /// Handlers may be `async fn`s.
+    /// Whether handlers may be `async fn`s.
     pub(crate) asynchronous: bool,
-    /// No call depends on what a server has given its client before.
+    /// Whether no call depends on what a server has given its client before.
     pub(crate) stateless: bool,
-    /// By index.
+    /// The procedures, by index.
     pub(crate) methods: Vec<Method>,
-    /// The path of the runtime's part for generated code.
+    /// The path of the runtime items for generated code.
     pub(crate) private: Path,
-    /// The path of the wire crate, in there.
+    /// The path of the wire crate in that.
     pub(crate) wire: Path,
 }
 
 impl Interface {
-    /// The interface that `item` is.
+    /// Checks `item` and describes it.
     ///
     /// # Errors
-    /// All that is wrong with it, each at its token.
+    /// All errors in it, each at its token.
     pub(crate) fn parse(attributes: TokenStream, item: &ItemTrait) -> Result<Self> {
         let mut errors = Errors::default();
         let options = errors.take(Options::of_interface(attributes)).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Interface {
         format_ident!("{}Client", self.ident)
     }
 
-    /// The name of the trait whose handlers are `async fn`s.
+    /// The name of the trait for `async fn` handlers.
     pub(crate) fn of_futures(&self) -> Ident {
         format_ident!("{}Async", self.ident)
     }
@@ -107,7 +107,7 @@ impl Interface {
     }
 }
 
-/// What is said of an item that is no trait.
+/// The error for an item that is not a trait.
 pub(crate) fn not_a_trait(item: TokenStream, error: Error) -> TokenStream {
     let error = match syn::parse2::<Item>(item.clone()) {
         Ok(_) => Error::new_spanned(
@@ -208,7 +208,7 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
     Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))
 }
 
-/// The attributes of a method, checked.
+/// The checked attributes of a method.
 pub(super) fn options_of_method(attributes: &[Attribute]) -> Result<Options> {
     attribute::refuse_cfg(attributes)?;
     Options::of(attributes, Place::Method)

@@ -11,7 +11,7 @@ use syn::{Attribute, FnArg, Receiver, ReceiverKind, Result, Safety, Signature, T
 
 /// A procedure: a method that can be called from another process.
 pub(crate) struct Method {
-    /// Its number in calls.
+    /// Its index in calls.
     pub(crate) index: u16,
     pub(crate) ident: Ident,
     /// Its doc comments.
@@ -20,19 +20,19 @@ pub(crate) struct Method {
     pub(crate) doc: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) outcome: Outcome,
-    /// It may be executed twice.
+    /// Whether it may be executed twice.
     pub(crate) idempotent: bool,
-    /// Bytes of its A-stack, if its author says so.
+    /// Bytes of its A-stack, if its author gives them.
     pub(crate) astack: Option<u32>,
-    /// How many of its calls are expected at once, if its author says so.
+    /// How many concurrent calls are expected, if its author says so.
     pub(crate) calls: Option<u32>,
 }
 
 impl Method {
-    /// The procedure that `method` is.
+    /// Checks `method` and describes it.
     ///
     /// # Errors
-    /// All that is wrong with it, each at its token.
+    /// All errors in it, each at its token.
     pub(crate) fn parse(index: u16, method: &TraitItemFn) -> Result<Self> {
         let mut errors = Errors::default();
         let signature = &method.sig;
@@ -75,7 +75,7 @@ impl Method {
         }
     }
 
-    /// The name of what the client stub has for async tasks.
+    /// The name of the client stub's method for async tasks.
     pub(crate) fn for_tasks(&self) -> Ident {
         format_ident!("{}_async", self.ident.unraw(), span = self.ident.span())
     }

@@ -12,18 +12,17 @@ use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, Retu
 pub(crate) struct Outcome {
     /// The type in the signature.
     pub(crate) written: Type,
-    /// The `T` and `E` of the `Result<T, E>`; none if they are hidden in an alias, as in
-    /// `io::Result<T>`.
+    /// The `T` and `E` of the `Result<T, E>`. `None` if an alias hides them, as in `io::Result<T>`.
     parts: Option<(Type, Type)>,
-    /// What it is a `Result` of travels by serde's traits.
+    /// Whether the types of the `Result` travel by serde's traits.
     pub(crate) serde: bool,
 }
 
 impl Outcome {
-    /// The outcome that the signature tells.
+    /// The outcome in the signature.
     ///
     /// # Errors
-    /// It returns no `Result`, or one that can't travel.
+    /// If it returns no `Result`, or one that cannot travel.
     pub(crate) fn parse(signature: &Signature, serde: bool) -> Result<Self> {
         let written = match &signature.output {
             ReturnType::Type(_, written) => (**written).clone(),
@@ -44,7 +43,7 @@ impl Outcome {
         errors.finish(Self { written, parts, serde })
     }
 
-    /// The `E` of the `Result<T, E>`, at the place to which errors about it belong.
+    /// The `E` of the `Result<T, E>`, with the span where errors about it belong.
     pub(crate) fn error(&self, wire: &Path) -> TokenStream {
         match &self.parts {
             Some((_, error)) => error.to_token_stream(),
@@ -74,14 +73,14 @@ impl Outcome {
     }
 }
 
-/// The `T` and `E` of a `Result<T, E>`, if they can be seen.
+/// The `T` and `E` of a `Result<T, E>`, if they are visible.
 fn parts_of(written: &Type) -> Result<Option<(Type, Type)>> {
     let segment = match plain(written) {
         Type::Path(path) => path.path.segments.last(),
         _ => None,
     };
-    // `io::Result<T>` and `FsResult<T>` are taken for what they say they are; the compiler finds
-    // out.
+    // A name such as `io::Result<T>` or `FsResult<T>` is accepted as a `Result`. The compiler
+    // checks it.
     match segment.filter(|segment| segment.ident.to_string().ends_with("Result")) {
         Some(segment) => Ok(match types_in(segment).as_slice() {
             [value, error] if segment.ident == "Result" => Some(((*value).clone(), (*error).clone())),

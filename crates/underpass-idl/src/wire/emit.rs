@@ -1,4 +1,4 @@
-//! What is generated for a type that travels.
+//! The code that is generated for a type that travels.
 
 use super::shape::{Field, Fields, Kind, Shape, Variant};
 use proc_macro2::TokenStream;
@@ -35,7 +35,7 @@ pub(super) fn implementations(item: &DeriveInput, shape: &Shape, wire: &Path) ->
     }
 }
 
-/// The generics, each type among them one that travels.
+/// The generics. Each type among them must travel.
 fn bounded(generics: &Generics) -> Generics {
     let mut generics = generics.clone();
     for parameter in generics.type_params_mut() {
@@ -130,8 +130,8 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
                 let value = decoded(fields);
                 quote!(#tag => ::core::result::Result::Ok(Self::#ident #value),)
             });
-            // The tag alone: a variant may hold a box of this very type, whose least size would be
-            // asked for.
+            // Only the tag: a variant may hold a box of this type, and the least size would depend
+            // on itself.
             let least = quote!(__wire::tag::size(#count));
             let value = quote! {
                 match __wire::tag::decode(#count, __from)? {
@@ -226,7 +226,7 @@ impl Field {
         self.of(&self.carried(), "Schema", item)
     }
 
-    /// At the place of the field's type, where errors about it belong.
+    /// At the span of the field's type, where errors about it belong.
     fn of(&self, carried: &TokenStream, trait_: &str, item: &str) -> TokenStream {
         let span = self.span();
         let (trait_, item) = (Ident::new(trait_, span), Ident::new(item, span));

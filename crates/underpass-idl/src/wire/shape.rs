@@ -1,4 +1,4 @@
-//! What a type is made of.
+//! The parts of a type.
 
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 pub(super) struct Field {
     /// Its name or its position.
     pub(super) member: Member,
-    /// What generated code calls it.
+    /// Its variable in generated code.
     pub(super) binding: Ident,
     written: Type,
     serde: bool,
@@ -84,13 +84,14 @@ impl Fields {
         errors.finish(Self { kind, all })
     }
 
-    /// `{ name: __field0, .. }`: what takes such a value apart, and what makes one.
+    /// `{ name: __field0, .. }`: the pattern that takes such a value apart, and the expression that
+    /// makes one.
     pub(super) fn pattern(&self) -> TokenStream {
         let bindings = self.each(|Field { member, binding, .. }| quote!(#member: #binding));
         quote!({ #(#bindings),* })
     }
 
-    /// What is generated for each of them.
+    /// Generates code for each field.
     pub(super) fn each<T>(&self, generate: impl Fn(&Field) -> T) -> Vec<T> {
         self.all.iter().map(generate).collect()
     }
@@ -107,19 +108,19 @@ impl Field {
         }
     }
 
-    /// The type of what [`sent`](Self::sent) refers to.
+    /// The type that [`sent`](Self::sent) refers to.
     pub(super) fn lent(&self) -> TokenStream {
         let written = &self.written;
         if self.serde { quote_spanned!(self.span()=> __wire::Serde<&#written>) } else { self.carried() }
     }
 
-    /// A reference to what is encoded, from one to the field.
+    /// A reference to what is encoded, from a reference to the field.
     pub(super) fn sent(&self) -> TokenStream {
         let binding = &self.binding;
         if self.serde { quote!(&__wire::Serde(#binding)) } else { quote!(#binding) }
     }
 
-    /// What takes the field's value out of what was decoded.
+    /// Converts what was decoded to the field's value.
     pub(super) fn received(&self) -> TokenStream {
         if self.serde { quote!(.0) } else { TokenStream::new() }
     }
@@ -132,7 +133,7 @@ impl Field {
         }
     }
 
-    /// Where errors about its type belong.
+    /// The span for errors about its type.
     pub(super) fn span(&self) -> Span {
         self.written.span()
     }

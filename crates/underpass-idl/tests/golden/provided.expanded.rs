@@ -29,12 +29,12 @@ struct ProvidedClient {
 #[automatically_derived]
 #[allow(dead_code)]
 impl ProvidedClient {
-    /// Imports the interface that is exported as `name`. If that is this very domain's,
-    /// calls will be direct.
+    /// Imports the interface that is exported as `name`. If this domain exports it itself,
+    /// calls are direct.
     ///
     /// # Errors
-    /// There is no such name, or no permission, or it is another interface: each variant
-    /// tells the remedy.
+    /// There is no such name, or no permission, or it is another interface. Each variant
+    /// names the remedy.
     fn import(
         name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
@@ -46,13 +46,14 @@ impl ProvidedClient {
             )?,
         })
     }
-    /// Imports the interface that is exported as `name`, or will be within that time.
+    /// Imports the interface that is exported as `name`, or that will be within `time`.
     ///
-    /// A name whose server is dead is waited for too, as somebody may start that again.
-    /// Where nobody does, [`import`](Self::import) says at once that it is dead.
+    /// This also waits for a name whose server is dead, because the server may be started
+    /// again. Where nothing restarts servers, [`import`](Self::import) reports at once that
+    /// the server is dead.
     ///
     /// # Errors
-    /// As [`import`](Self::import), once the time is over.
+    /// As [`import`](Self::import), when the time is over.
     fn import_within(
         name: &::core::primitive::str,
         time: ::core::time::Duration,
@@ -65,16 +66,17 @@ impl ProvidedClient {
             )?,
         })
     }
-    /// Imports the interface that is exported as `name`, waits for it if need be, and
-    /// imports it again whenever its binding has ended: its server has ended or was
-    /// replaced, or has taken the binding back. A call that was not started is made again
-    /// then, and so is one of a method marked `#[idempotent]`; each other call returns with
-    /// what is known of it.
+    /// Imports the interface that is exported as `name`, and waits for it if necessary.
+    /// Whenever the binding ends, it imports the interface again. A binding ends when its
+    /// server ends, is replaced, or revokes the binding. Calls that were not started are
+    /// repeated then, and so are calls of methods marked `#[idempotent]`. Each other call
+    /// returns what is known of it.
     ///
-    /// A server may have given this client what means nothing to the next one, or something
-    /// else: ids, sessions. So unless the interface is `stateless`, or the next server says
-    /// that it goes on with the same state, calls are told that the server was restarted,
-    /// until [`acknowledge_restart`](Self::acknowledge_restart).
+    /// A server may have given this client ids or sessions that mean nothing to the next
+    /// server, or something else. So after a restart calls fail with a restart error, until
+    /// [`acknowledge_restart`](Self::acknowledge_restart) is called. This does not happen
+    /// if the interface is `stateless`, or if the next server declares that it has the same
+    /// state.
     ///
     /// # Errors
     /// As [`import`](Self::import).
@@ -90,16 +92,16 @@ impl ProvidedClient {
             )?,
         })
     }
-    /// As [`import_resilient`](Self::import_resilient); `restore` is called with each
-    /// binding to a server without this client's state. Its calls go before all others over
-    /// that binding. If it returns `Ok` they go on as if there had been no restart, so all
-    /// that was given before must be valid again by then, under the same values. If it
-    /// fails they are told of the restart, and why.
+    /// As [`import_resilient`](Self::import_resilient). For each binding to a server
+    /// without this client's state, `restore` is called. Its calls precede all others over
+    /// that binding. If it returns `Ok`, the others continue as if there had been no
+    /// restart. So everything that a server gave earlier must be valid again by then, under
+    /// the same values. If it fails, the others get the restart error, with the reason.
     ///
-    /// The calls that wait do so no longer than their deadlines and their patience. Once
-    /// nobody waits any more the calls of `restore` are abandoned, and the next call begins
-    /// anew. It runs on a thread of its own, makes calls over the stub that it is given,
-    /// and none over this one, which would wait for it.
+    /// Calls wait for `restore` no longer than their deadlines and their patience. When no
+    /// call waits any more, the calls of `restore` are abandoned, and the next call starts
+    /// it again. It runs on a thread of its own. It must make its calls over the stub that
+    /// it is given, because calls over this stub would wait for it.
     ///
     /// # Errors
     /// As [`import`](Self::import).
@@ -126,11 +128,11 @@ impl ProvidedClient {
         })
     }
     /// Imports the interface that another process passes on over `socket`, a connected Unix
-    /// socket, by `share_with`, within that time.
+    /// socket, by `share_with`, within `time`.
     ///
     /// # Errors
-    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
-    /// any more.
+    /// As [`import`](Self::import). Nothing has come in time, or what has come does not
+    /// give a binding any more.
     fn import_from(
         socket: impl ::std::os::fd::AsFd,
         time: ::core::time::Duration,
@@ -144,64 +146,64 @@ impl ProvidedClient {
         })
     }
     /// Passes this binding on to the process at the other end of `socket`, a connected Unix
-    /// socket, if the server allows it. It takes it by `import_from`, while this binding
-    /// lasts, and is a client of its own from then on.
+    /// socket, if the server allows it. That process takes it by `import_from` while this
+    /// binding lasts. It is a client of its own from then on.
     ///
     /// # Errors
-    /// The server does not allow it, or there is no room: each variant tells the remedy.
+    /// The server does not allow it, or there is no room. Each variant names the remedy.
     fn share_with(
         &self,
         socket: impl ::std::os::fd::AsFd,
     ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
         self.stub.share_with(socket)
     }
-    /// The same binding; every call of this copy of it returns with a deadline error after
-    /// that time.
+    /// The same binding. Every call over this copy returns with a deadline error after
+    /// `time`.
     #[must_use]
     fn with_deadline(&self, time: ::core::time::Duration) -> Self {
         Self {
             stub: self.stub.with_deadline(time),
         }
     }
-    /// The same binding; a call of this copy of it gives its caller's processor to a server
-    /// that has none, though other threads are ready.
+    /// The same binding. A call over this copy donates its caller's processor to a server
+    /// without one, even if other threads are ready.
     #[must_use]
     fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
     }
-    /// After calls were told that the server was restarted: this copy of the stub has
-    /// nothing any more that the server before has given it, and makes calls again. To be
-    /// said of each copy by itself, also of those that `with_deadline` and its like have
-    /// made: a copy made afterwards knows it.
+    /// Call this after calls failed with a restart error. It declares that this copy of the
+    /// stub holds nothing any more that the previous server has given it, and lets it make
+    /// calls again. Each copy needs its own call, also copies that `with_deadline` and
+    /// similar methods have made. Copies made afterwards inherit it.
     fn acknowledge_restart(&self) {
         self.stub.acknowledge_restart();
     }
-    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    /// The same binding. Callers over this copy are freed when `abandon` is used.
     #[must_use]
     fn abandonable(&self, abandon: &crate::mock::__private::Abandon) -> Self {
         Self {
             stub: self.stub.abandonable(abandon),
         }
     }
-    /// How many calls that nobody waits for any more the server may hold, of 64 over each
-    /// channel, before it loses the binding: 48 at first.
+    /// How many calls that nobody waits for any more the server may hold before it loses
+    /// the binding. Each channel has 64 slots; the default is 48 calls.
     fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
-    /// The same binding; what a call of this copy of it does when as many are under way as
-    /// the interface expects at once.
+    /// The same binding. `choice` says what a call over this copy does when as many calls
+    /// are in progress as the interface expects.
     #[must_use]
     fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
         Self {
             stub: self.stub.when_all_leased(choice),
         }
     }
-    /// What this binding has cost so far.
+    /// The costs of this binding so far.
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()
     }
-    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
-    /// in the order of the trait.
+    /// The bytes of arguments and results, and the A-stacks that follow from them, for each
+    /// procedure in the order of the trait.
     const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
         crate::mock::__private::wire::Sizes::of::<
             ::core::result::Result<
@@ -210,7 +212,7 @@ impl ProvidedClient {
             >,
         >(&[], ::core::option::Option::None),
     ];
-    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
     const ASTACK: ::core::primitive::usize = crate::mock::__private::wire::Sizes::largest(
         &Self::SIZES,
     );
@@ -265,7 +267,7 @@ impl ProvidedClient {
     /// `provided` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
     ///
     /// # Errors
-    /// What the implementation returns, or what became of the call.
+    /// The result of the implementation, or the error of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn provided_async(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {

@@ -1,4 +1,4 @@
-//! What serde is told of failures.
+//! The error type that serde gets.
 
 use crate::DecodeError;
 use std::fmt::{self, Display};

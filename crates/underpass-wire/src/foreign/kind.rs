@@ -1,11 +1,11 @@
-//! What kind of value follows.
+//! The kind of the value that follows.
 
 use crate::{Decode, DecodeError, Encode, Sink, Source};
 
 /// The first byte of each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Ends a `Seq` or a `Map`; no value.
+    /// The end of a `Seq` or a `Map`. It is not a value.
     End,
     Unit,
     False,
@@ -32,12 +32,12 @@ pub(super) enum Kind {
     Some,
     /// Values, and `End`.
     Seq,
-    /// Keys, each with its value, and `End`; a variant with fields is a map with one key, a unit
-    /// variant a `Str`.
+    /// Keys, each with its value, and then `End`. A variant with fields is a map with one key, and
+    /// a unit variant a `Str`.
     Map,
 }
 
-/// All of them, by their byte.
+/// All kinds, by their byte.
 const KINDS: [Kind; 23] = {
     use Kind::*;
     [

@@ -1,4 +1,4 @@
-//! From bytes to serde's values.
+//! Decodes serde's values from bytes.
 
 use super::Kind;
 use super::fault::Fault;
@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeSeed, Error as _, IntoDeserializer, Unexpected,
 /// Reads one value after the other.
 pub(super) struct Reader<'a, S: ?Sized> {
     from: &'a mut S,
-    /// Looked at and not used yet.
+    /// A kind that was read ahead and not used yet.
     ahead: Option<Kind>,
 }
 
@@ -25,14 +25,14 @@ impl<'a, S: Source + ?Sized> Reader<'a, S> {
         }
     }
 
-    /// Whether the values of a `Seq` or a `Map` are at their end.
+    /// Whether the values of a `Seq` or a `Map` have ended.
     fn at_end(&mut self) -> Result<bool, Fault> {
         let kind = self.kind()?;
         self.ahead = (kind != Kind::End).then_some(kind);
         Ok(kind == Kind::End)
     }
 
-    /// Takes the end, which the visitor may have left there.
+    /// Takes the end marker, which the visitor may have left.
     fn end(&mut self) -> Result<(), Fault> {
         if self.at_end()? { Ok(()) } else { Err(Fault::custom("more values than expected")) }
     }
@@ -42,7 +42,7 @@ impl<'a, S: Source + ?Sized> Reader<'a, S> {
     }
 }
 
-/// One level deeper, by serde's kind of error.
+/// Enters one level, with serde's kind of error.
 fn inside<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     Ok(deeper(|| Ok(read()?))?)
 }
@@ -166,7 +166,7 @@ impl<'de, S: Source + ?Sized> de::MapAccess<'de> for &mut Parts<'_, '_, S> {
     }
 }
 
-/// A variant that has fields: its name, then they.
+/// A variant with fields: its name, and then the fields.
 struct WithFields<'r, 'a, S: ?Sized> {
     reader: &'r mut Reader<'a, S>,
 }

@@ -1,4 +1,4 @@
-//! From serde's values to bytes.
+//! Encodes serde's values to bytes.
 
 use super::Kind;
 use super::fault::Fault;
@@ -33,7 +33,7 @@ impl<'a, S: Sink + ?Sized> Writer<'a, S> {
     }
 }
 
-/// Writes the parts of a value, and as many ends as it has beginnings.
+/// Writes the parts of a value, and an end marker for each beginning.
 pub(super) struct Parts<'a, S: ?Sized> {
     to: &'a mut S,
     ends: u8,

@@ -1,0 +1,6 @@
+//! The results: a row for each case, their summary, the table for people, and the machine.
+
+pub(crate) mod machine;
+pub(crate) mod row;
+pub(crate) mod summary;
+pub(crate) mod table;

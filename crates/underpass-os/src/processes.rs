@@ -1,0 +1,8 @@
+//! This process and its children: their start, their forks, their end and their core dumps.
+
+pub mod dump;
+pub mod end_signal;
+pub mod failpoint;
+pub mod fork;
+pub mod process;
+pub mod spawn;

@@ -1,0 +1,63 @@
+//! This process, as its parent and the kernel see it.
+
+use rustix::process::{
+    PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, set_parent_process_death_signal, setrlimit,
+};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Makes the kernel kill this process when the kernel thread that started it ends.
+///
+/// # Errors
+/// The errors of `prctl`.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Raises this process's limit on open files to its maximum, since each binding takes one file on
+/// either side. Returns the new limit.
+///
+/// # Errors
+/// The errors of `setrlimit`.
+pub fn raise_files() -> io::Result<u64> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}
+
+/// The current limit on open files.
+pub fn files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The effective user of this process.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The supplementary groups of this process. Empty where the kernel cannot say.
+pub fn groups() -> Vec<u32> {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    groups.into_iter().map(|group| group.as_raw()).collect()
+}
+
+/// A descriptor (`pidfd`) of this process.
+///
+/// # Errors
+/// Linux before 5.3 has none, or too many files are open.
+pub fn own_pidfd() -> io::Result<OwnedFd> {
+    Ok(pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?)
+}
+
+/// Writes to the standard error output by system calls alone: it takes no lock and no memory, and
+/// may run in a signal handler. What cannot be written is lost.
+pub fn say(text: &[u8]) {
+    let error = std::io::stderr();
+    let mut left = text;
+    while !left.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::write(error.as_fd(), left)) {
+            Ok(written @ 1..) => left = &left[written..],
+            _ => return,
+        }
+    }
+}

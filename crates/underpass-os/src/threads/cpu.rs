@@ -1,0 +1,66 @@
+//! The processors that this domain may use.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::io;
+
+/// The CPU that this kernel thread runs on at this moment.
+#[inline]
+pub fn current() -> usize {
+    sched_getcpu()
+}
+
+/// The CPUs that this kernel thread may run on, ascending.
+///
+/// # Errors
+/// The errors of `sched_getaffinity`. On a machine of more than 1,024 CPUs that is `InvalidInput`.
+pub fn allowed() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Confines this kernel thread, and the threads that it starts from now on, to `cpus`.
+///
+/// # Errors
+/// `InvalidInput` if this process may use none of `cpus` (see `taskset -p $$`).
+pub fn confine(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Moves this kernel thread to another of the CPUs that it may run on, and then lets the kernel
+/// move it freely again. Returns `false` if it has no other CPU. It costs three system calls, and
+/// waking the other CPU if that is idle.
+pub fn leave() -> bool {
+    let Ok(all) = sched_getaffinity(None) else { return false };
+    let mut others = all;
+    others.unset(current());
+    let moved = others.count() > 0 && sched_setaffinity(None, &others).is_ok();
+    if moved {
+        // This fails if all CPUs of the set have been taken away meanwhile. The kernel has then
+        // chosen others.
+        let _ = sched_setaffinity(None, &all);
+    }
+    moved
+}
+
+/// Yields the processor to another kernel thread that is ready on it.
+pub fn give_way() {
+    rustix::thread::sched_yield();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_left_a_cpu_may_return() {
+        let before = allowed().unwrap();
+        assert_eq!(leave(), before.len() > 1);
+        assert_eq!(allowed().unwrap(), before);
+        confine(&[current()]).unwrap();
+        assert!(!leave(), "there is no other");
+    }
+}
