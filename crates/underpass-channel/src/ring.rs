@@ -106,8 +106,8 @@ impl<W: RingMemory> Sending<W> {
             line[1 + i].store(cell.payload.word(i), Ordering::Relaxed);
         }
         copy_counts::into_region(cell.crossing());
-        // SYNC with the head's load in `RingLines::find`: the rest of the cell, and the A-stack that it
-        // names.
+        // SYNC with the head's load in `RingLines::find`: the rest of the cell, and the A-stack
+        // that it names.
         line[0].store(head, Ordering::Release);
         W::demote(line);
         self.next.set(next.next(advance, mask));

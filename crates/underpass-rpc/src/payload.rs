@@ -1,10 +1,10 @@
 //! Arguments and results: into a message and out of it, wherever they lie.
 //!
 //! [`message`] chooses the place. [`overflow_buffers`] are memory that both sides map, for values
-//! that are too large for a slot's A-stack. [`out_of_band_value`] and [`out_of_band`] are what travels over the
-//! socket: files, and bytes for which there is no other room. [`file_thread`] receives the files
-//! that a peer passes, and [`passed_file`] holds them. [`sealed`] and [`shared`] are memory that is
-//! read where its writer wrote it.
+//! that are too large for a slot's A-stack. [`out_of_band_value`] and [`out_of_band`] are what
+//! travels over the socket: files, and bytes for which there is no other room. [`file_thread`]
+//! receives the files that a peer passes, and [`passed_file`] holds them. [`sealed`] and [`shared`]
+//! are memory that is read where its writer wrote it.
 
 pub(crate) mod file_thread;
 pub(crate) mod message;

@@ -99,8 +99,8 @@ impl RawMutex {
 
     #[inline]
     fn release_by_word(&self) {
-        // SYNC with `word` fetch_and in `revoke_bias`: a thread that revoked the bias while we held the
-        // lock has written `last_user`. `BIASED` isn't set from here on.
+        // SYNC with `word` fetch_and in `revoke_bias`: a thread that revoked the bias while we held
+        // the lock has written `last_user`. `BIASED` isn't set from here on.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
             // The thread has moved to another kernel thread, or the bias is being revoked.
             let _inside = self.waiters.lock();
@@ -158,8 +158,8 @@ impl RawMutex {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
         while word & (LOCKED | BIASED) == 0 {
-            // SYNC with `word` swap in `release_by_word` and fetch_and in `revoke_bias`: what the last
-            // holder did.
+            // SYNC with `word` swap in `release_by_word` and fetch_and in `revoke_bias`: what the
+            // last holder did.
             match self.word.compare_exchange(word, word | mark, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,

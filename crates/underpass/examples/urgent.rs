@@ -2,9 +2,10 @@
 //!
 //! The plant is a process without a processor of its own: it serves on processors that its callers
 //! donate. The loop shares its only processor with a thread that computes. An ordinary call is
-//! served the next time that the runtime does its periodic maintenance, instead of switching between
-//! the two threads. An urgent call takes the processor to the plant at once, and back (URPC, section
-//! 3.1: forced donation, for single-threaded callers, real-time callers and I/O with high latency).
+//! served the next time that the runtime does its periodic maintenance, instead of switching
+//! between the two threads. An urgent call takes the processor to the plant at once, and back
+//! (URPC, section 3.1: forced donation, for single-threaded callers, real-time callers and I/O with
+//! high latency).
 
 use std::process::{Child, Command};
 use std::sync::Arc;

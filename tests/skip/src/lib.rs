@@ -1,9 +1,9 @@
 //! A test that can't run on this machine reports that it was skipped, and why.
 //!
-//! The harness knows only tests that pass and tests that fail. It also hides what a test that passes
-//! has printed. So the report goes to the standard error of the process, past the harness's capture,
-//! as one line: `skipped: TEST: REASON`. `.ci/run` counts these lines and compares the tests with
-//! `.ci/skips`, where each test that may be skipped stands with the condition for it.
+//! The harness knows only tests that pass and tests that fail. It also hides what a test that
+//! passes has printed. So the report goes to the standard error of the process, past the harness's
+//! capture, as one line: `skipped: TEST: REASON`. `.ci/run` counts these lines and compares the
+//! tests with `.ci/skips`, where each test that may be skipped stands with the condition for it.
 //!
 //! ```no_run
 //! use underpass_skip::skip;

@@ -175,8 +175,8 @@ impl Table {
         })
     }
 
-    /// Puts a copy of `file` into an [`TransitSocket`] for the process. This thread stays responsible
-    /// for closing the file, for as long as it keeps the returned copy of the envelope.
+    /// Puts a copy of `file` into an [`TransitSocket`] for the process. This thread stays
+    /// responsible for closing the file, for as long as it keeps the returned copy of the envelope.
     ///
     /// # Errors
     /// Too many files are open or in flight.

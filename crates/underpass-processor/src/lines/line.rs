@@ -136,8 +136,8 @@ pub trait Line: Send + Sync {
     /// calls this about every [`PROMPT`](crate::PROMPT) ns.
     fn notify_again_if_late(&self) {}
 
-    /// Whether calls wait for [`serve`](Self::serve), and whether some were taken since the last time.
-    /// Only the monitor asks. Takes neither lock nor memory.
+    /// Whether calls wait for [`serve`](Self::serve), and whether some were taken since the last
+    /// time. Only the monitor asks. Takes neither lock nor memory.
     fn call_progress(&self) -> CallProgress {
         CallProgress::NoneWait
     }

@@ -452,8 +452,8 @@ impl ControlSocket {
     }
 }
 
-/// Adds a message without files to the events of its channel. `first` says whether that is the first
-/// channel. Returns `false` if no honest peer sends the message there.
+/// Adds a message without files to the events of its channel. `first` says whether that is the
+/// first channel. Returns `false` if no honest peer sends the message there.
 fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut SocketEvents) -> bool {
     match control {
         ControlMessage::Bell => events.bell = true,
@@ -471,7 +471,8 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
     true
 }
 
-/// The ends to tell, each with its events. The first channel comes last, because its events may end the binding.
+/// The ends to tell, each with its events. The first channel comes last, because its events may end
+/// the binding.
 fn by_channel(state: &State, events: [SocketEvents; CHANNELS]) -> Heard {
     let heard_by = |number: usize| {
         let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;

@@ -22,11 +22,11 @@ impl Awaited {
 
 /// What a thread is suspended on.
 pub trait Wait {
-    /// Takes `thread` out of the list of waiters. `true`: `thread` was in it, and nobody will wake it.
-    /// `false`: its wake-up is under way.
+    /// Takes `thread` out of the list of waiters. `true`: `thread` was in it, and nobody will wake
+    /// it. `false`: its wake-up is under way.
     ///
-    /// Called while `thread` is suspended, from any place in the runtime. If a deadline came too late,
-    /// a cancellation may call it a second time.
+    /// Called while `thread` is suspended, from any place in the runtime. If a deadline came too
+    /// late, a cancellation may call it a second time.
     fn abandon(&self, thread: &'static Control) -> bool;
 
     /// What is waited for.

@@ -25,7 +25,8 @@ impl Drop for ServedCall<'_> {
     fn drop(&mut self) {
         match self.own.is_dispatcher(self.me) {
             true => self.own.serving.ends(),
-            // SAFETY: the value is the calling thread's own, and no reference outlives the statement.
+            // SAFETY: the value is the calling thread's own, and no reference outlives the
+            // statement.
             false => unsafe { self.me.served.get() }.ends(),
         }
     }
@@ -54,7 +55,8 @@ impl Scheduler {
     pub(crate) fn served_by(&self, me: &'static Control) -> Option<Arc<dyn Line>> {
         match self.is_dispatcher(me) {
             true => self.serving.line(),
-            // SAFETY: the value is the calling thread's own, and no reference outlives the statement.
+            // SAFETY: the value is the calling thread's own, and no reference outlives the
+            // statement.
             false => unsafe { me.served.get() }.line(),
         }
     }
