@@ -18,7 +18,8 @@ const GLANCE: u32 = 64;
 /// | `rests` | the owner |
 /// | `passes`, `seen` | the other activations |
 #[derive(Debug, Default)]
-#[repr(align(128))] // On lines of its own: the others write it, and the owner shall not wait for these lines.
+// On cache lines of its own: the others write it, and the owner need not wait for these lines.
+#[repr(align(128))]
 pub(super) struct ChannelOwner {
     /// The owner's thread index plus one, or 0.
     thread: AtomicU32,
