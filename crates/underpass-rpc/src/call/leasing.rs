@@ -10,7 +10,6 @@ use underpass_channel::layout::SLOTS;
 /// use underpass::AllLeased;
 /// assert_eq!(AllLeased::default(), AllLeased::Grow);
 /// ```
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllLeased {
     /// The call leases one more, up to the 64 for which a channel has room. Beyond them it waits.
