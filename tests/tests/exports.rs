@@ -49,7 +49,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
     let named = missing(&name, &[("UNDERPASS_DIR", &directory), ("XDG_RUNTIME_DIR", &session)]);
     let path = directory.join(&name);
     assert!(named.starts_with(&format!("Error: no server exports {}: ", path.display())), "{named}");
-    assert!(named.contains(&format!("in {} and nowhere else", directory.display())), "{named}");
+    assert!(named.contains(&format!("only in {}", directory.display())), "{named}");
     assert!(named.contains("$UNDERPASS_DIR names it") && named.contains("import_within"), "{named}");
     assert!(named.contains("a server of another user, or with another $UNDERPASS_DIR"), "{named}");
 
@@ -61,7 +61,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
         0 => ("/run/underpass".to_owned(), missing(&name, &[])),
         user => (format!("/tmp/underpass-{user}"), missing(&name, &[])),
     };
-    assert!(of_user.contains(&format!("in {user} and nowhere else")), "{of_user}");
+    assert!(of_user.contains(&format!("only in {user}")), "{of_user}");
     assert!(of_user.contains("neither $UNDERPASS_DIR nor $XDG_RUNTIME_DIR is set"), "{of_user}");
 
     // The server exports it in the session, and the other side has another variable set.

@@ -72,7 +72,7 @@ fn signatures() {
     method_errors("fn f<T>(&self) -> Result<(), E>;", &[("T", "write one for each")]);
     method_errors("fn f<'a, const N: usize>(&self) -> Result<(), E>;", &[("'a, const N: usize", "generic")]);
     method_errors("fn f(&self) -> Result<(), E> where u8: Copy;", &[("where u8: Copy", "`where`")]);
-    method_errors("async fn f(&self) -> Result<(), E>;", &[("async", "plain `fn`")]);
+    method_errors("async fn f(&self) -> Result<(), E>;", &[("async", "plain `fn f`")]);
     method_errors("unsafe fn f(&self) -> Result<(), E>;", &[("unsafe", "trusts no caller")]);
     method_errors("const fn f(&self) -> Result<(), E>;", &[("const", "another process")]);
     method_errors("extern \"C\" fn f(&self) -> Result<(), E>;", &[("extern \"C\"", "plain `fn`")]);
@@ -194,7 +194,7 @@ fn all_of_them_at_once() {
             ("mut", "return the new value"),
             ("f", "has to return a `Result`"),
             ("type U;", "methods only"),
-            ("async", "plain `fn`"),
+            ("async", "plain `fn g`"),
             ("g", "needs `&self`"),
             ("u8", "`Result<T, E>`"),
         ],
