@@ -88,6 +88,10 @@ fuzz_target!(|steps: Vec<Step<Own>>| {
     does(&server, &Own::Serve(15));
     does(&server, &Own::Hear);
     drop(peer);
-    server.hear();
-    assert!(server.is_closed(), "its client is gone");
+    // One reading ends at a message with files, as another thread receives it. The fuzzer ends a
+    // server that never learns that its client is gone.
+    while !server.is_closed() {
+        server.hear();
+        std::thread::yield_now();
+    }
 });
