@@ -48,7 +48,7 @@ use underpass_processor::Pool;
 pub trait Switches: Send + Sync {
     /// The thread is about to run.
     fn resumes(&self, thread: ThreadId);
-    /// The thread has stopped running, for now or for good.
+    /// The thread has stopped running. It may run again, or it has ended.
     fn pauses(&self, thread: ThreadId);
 }
 
