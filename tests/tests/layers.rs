@@ -1,13 +1,16 @@
-//! Checks the rules of the house: which crate may depend on which, where unsafe code lives, and how
-//! long a file may be.
+//! Checks the rules of the house: which crate may depend on which, where unsafe code lives, which
+//! names types may have, and how long a file may be.
 //!
 //! `ARCHITECTURE.md` gives the reasons. A change that needs another rule changes it here and there,
 //! with its reason.
 
 #[path = "layers/folders.rs"]
 mod folders;
+#[path = "layers/names.rs"]
+mod names;
 
 use folders::Cycle;
+use names::Namesakes;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -398,6 +401,61 @@ fn no_folders_of_a_crate_need_one_another() {
         faults.extend(folders::faults(text(&package, "name"), &home, CYCLES));
     }
     none(faults);
+}
+
+/// Names that several types have.
+const NAMESAKES: &[Namesakes] = &[
+    Namesakes {
+        names: &["Base", "Context"],
+        files: &["crates/underpass-context/src/context.rs", "crates/underpass-context/src/portable.rs"],
+        because: "each build has one of the two files",
+    },
+    Namesakes {
+        names: &["Receiver"],
+        files: &["crates/underpass-sync/src/mpmc/receiver.rs", "crates/underpass-sync/src/mpsc.rs"],
+        because: CHANNELS,
+    },
+    Namesakes {
+        names: &["Sender"],
+        files: &["crates/underpass-sync/src/mpmc/sender.rs", "crates/underpass-sync/src/mpsc.rs"],
+        because: CHANNELS,
+    },
+    Namesakes {
+        names: &["Awaited", "Wait", "Woken"],
+        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/block/suspension.rs"],
+        because: STAND_IN,
+    },
+    Namesakes {
+        names: &["BriefSection", "CriticalSection"],
+        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/sched/no_preempt.rs"],
+        because: STAND_IN,
+    },
+    Namesakes {
+        names: &["Cancelled"],
+        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/wait/cancelled.rs"],
+        because: STAND_IN,
+    },
+    Namesakes {
+        names: &["Control"],
+        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/block/control.rs"],
+        because: STAND_IN,
+    },
+];
+
+const CHANNELS: &str = "both modules name the ends of channels as std does";
+const STAND_IN: &str = "under loom, a stand-in takes the place of the threads";
+
+#[test]
+fn each_public_name_names_one_type() {
+    let (root, mut places) = (root(), names::Places::new());
+    for package in packages() {
+        let home = Path::new(text(&package, "manifest_path")).with_file_name("src");
+        if ["crates", "bench"].iter().any(|folder| home.starts_with(root.join(folder))) {
+            names::collect(&root, &home, &mut places);
+        }
+    }
+    assert!(places.contains_key("Channel"), "the types are found");
+    none(names::faults(&places, NAMESAKES));
 }
 
 #[test]

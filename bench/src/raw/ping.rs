@@ -4,12 +4,12 @@ use crate::BenchError;
 use crate::measure::contest::Subject;
 pub use crate::raw::responder::ReplyKind;
 use crate::raw::responder::{sleep_until, spin_until};
-use crate::raw::shared_words::{Doorbell, SharedWord, SharedWords};
+use crate::raw::shared_words::{FutexWord, SharedWord, SharedWords};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use underpass_os::clock::now_ns;
-use underpass_os::futex::{self, Scope};
+use underpass_os::futex::{self, FutexScope};
 
 /// Orders to the responder. Each shared page has one such value.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ impl Orders {
         write(SharedWord::Cpu, cpu as u64);
         write(SharedWord::Rounds, rounds);
         write(SharedWord::First, first);
-        let doorbell = self.lines.doorbell(Doorbell::Order);
+        let word = self.lines.futex_word(FutexWord::Order);
         // SYNC with `Order` load in `sleep_until_changed`: the four words above.
-        doorbell.store(order, Ordering::Release);
-        futex::wake(doorbell, Scope::Shared, 1);
-        sleep_until(self.lines.doorbell(Doorbell::Taken), order)?;
+        word.store(order, Ordering::Release);
+        futex::wake(word, FutexScope::Shared, 1);
+        sleep_until(self.lines.futex_word(FutexWord::Taken), order)?;
         Ok(first)
     }
 
@@ -64,11 +64,11 @@ impl Orders {
                 spin_until(self.lines.word(SharedWord::Ping), 2 * round + 1)
             }
             ReplyKind::Futex => {
-                let ping = self.lines.doorbell(Doorbell::Ping);
+                let ping = self.lines.futex_word(FutexWord::Ping);
                 // SYNC with `Ping` load in the responder's `sleep_until`: nothing but the round.
                 ping.store(round as u32, Ordering::Release);
-                futex::wake(ping, Scope::Shared, 1);
-                sleep_until(self.lines.doorbell(Doorbell::Pong), round as u32)
+                futex::wake(ping, FutexScope::Shared, 1);
+                sleep_until(self.lines.futex_word(FutexWord::Pong), round as u32)
             }
         }
     }

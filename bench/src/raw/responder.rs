@@ -12,10 +12,10 @@
 //! Between orders it sleeps, so that it takes no processor from the other subjects' turns.
 
 use crate::BenchError;
-use crate::raw::shared_words::{Doorbell, SharedWord, SharedWords};
+use crate::raw::shared_words::{FutexWord, SharedWord, SharedWords};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::futex::{self, FutexScope, Watched};
 use underpass_os::{clock, cpu};
 
 /// How the two sides answer each other.
@@ -55,7 +55,7 @@ pub fn respond(lines: &SharedWords) -> Result<(), BenchError> {
     let mut seen = 0;
     let mut here = None;
     loop {
-        let order = sleep_until_changed(lines.doorbell(Doorbell::Order), seen);
+        let order = sleep_until_changed(lines.futex_word(FutexWord::Order), seen);
         seen = order;
         // Relaxed: `sleep_until_changed` acquired the order, and its parts were written before.
         let read = |word| lines.word(word).load(Ordering::Relaxed);
@@ -66,10 +66,10 @@ pub fn respond(lines: &SharedWords) -> Result<(), BenchError> {
             cpu::confine(&[cpu])?;
             here = Some(cpu);
         }
-        let taken = lines.doorbell(Doorbell::Taken);
+        let taken = lines.futex_word(FutexWord::Taken);
         // SYNC with `Taken` load in `sleep_until`: nothing but the fact.
         taken.store(order, Ordering::Release);
-        futex::wake(taken, Scope::Shared, 1);
+        futex::wake(taken, FutexScope::Shared, 1);
         match kind {
             ReplyKind::TwoLine => two_lines(lines, first..last)?,
             ReplyKind::OneLine => one_line(lines, first..last)?,
@@ -109,12 +109,12 @@ fn two_rings(lines: &SharedWords, rounds: std::ops::Range<u64>) -> Result<(), Be
 }
 
 fn by_kernel(lines: &SharedWords, rounds: std::ops::Range<u64>) -> Result<(), BenchError> {
-    let (ping, pong) = (lines.doorbell(Doorbell::Ping), lines.doorbell(Doorbell::Pong));
+    let (ping, pong) = (lines.futex_word(FutexWord::Ping), lines.futex_word(FutexWord::Pong));
     for round in rounds {
         sleep_until(ping, round as u32)?;
         // SYNC with `Pong` load in the client's `sleep_until`: nothing but the round.
         pong.store(round as u32, Ordering::Release);
-        futex::wake(pong, Scope::Shared, 1);
+        futex::wake(pong, FutexScope::Shared, 1);
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ pub fn sleep_until(word: &AtomicU32, value: u32) -> Result<(), BenchError> {
         if clock::now_ns() > deadline {
             return Err(stuck());
         }
-        futex::wait(Watched { word, expected: found, scope: Scope::Shared }, Some(deadline));
+        futex::wait(Watched { word, expected: found, scope: FutexScope::Shared }, Some(deadline));
         // SYNC as above.
         found = word.load(Ordering::Acquire);
     }
@@ -172,7 +172,7 @@ fn sleep_until_changed(word: &AtomicU32, seen: u32) -> u32 {
         if found != seen {
             return found;
         }
-        futex::wait(Watched { word, expected: seen, scope: Scope::Shared }, None);
+        futex::wait(Watched { word, expected: seen, scope: FutexScope::Shared }, None);
     }
 }
 

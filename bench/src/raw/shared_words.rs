@@ -42,7 +42,7 @@ pub enum SharedWord {
 
 /// The 32-bit words on which a process can sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doorbell {
+pub enum FutexWord {
     /// The number of orders to the responder.
     Order,
     /// The last order that the responder has taken.
@@ -54,8 +54,8 @@ pub enum Doorbell {
 }
 
 const WORDS: usize = SharedWord::First as usize + 1;
-const DOORBELLS: usize = Doorbell::Pong as usize + 1;
-const _: () = assert!((WORDS + DOORBELLS) * STRIDE <= PAGE);
+const FUTEX_WORDS: usize = FutexWord::Pong as usize + 1;
+const _: () = assert!((WORDS + FUTEX_WORDS) * STRIDE <= PAGE);
 
 /// The shared page, and its rings.
 #[derive(Debug)]
@@ -103,10 +103,10 @@ impl SharedWords {
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
-    /// The doorbell of this name.
+    /// The futex word of this name.
     #[inline]
-    pub fn doorbell(&self, doorbell: Doorbell) -> &AtomicU32 {
-        let at = self.at(WORDS + doorbell as usize).cast::<u32>();
+    pub fn futex_word(&self, word: FutexWord) -> &AtomicU32 {
+        let at = self.at(WORDS + word as usize).cast::<u32>();
         // SAFETY: as for `word`: aligned, mapped, and these 4 bytes are accessed through this
         // function alone.
         unsafe { AtomicU32::from_ptr(at) }
@@ -115,8 +115,8 @@ impl SharedWords {
     /// The start of a line. It is aligned to [`STRIDE`], since mappings begin at pages.
     #[inline]
     fn at(&self, line: usize) -> *mut u8 {
-        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the first PAGE bytes
-        // of the mapping.
+        // SAFETY: `line` is less than WORDS + FUTEX_WORDS, so this stays within the first PAGE
+        // bytes of the mapping.
         unsafe { self.memory.base().as_ptr().add(line * STRIDE) }
     }
 }
@@ -131,9 +131,9 @@ mod tests {
         let (here, file) = SharedWords::create().unwrap();
         let there = SharedWords::adopt(&file).unwrap();
         here.word(SharedWord::First).store(7, Ordering::Relaxed);
-        there.doorbell(Doorbell::Pong).store(9, Ordering::Relaxed);
+        there.futex_word(FutexWord::Pong).store(9, Ordering::Relaxed);
         assert_eq!(there.word(SharedWord::First).load(Ordering::Relaxed), 7);
-        assert_eq!(here.doorbell(Doorbell::Pong).load(Ordering::Relaxed), 9);
+        assert_eq!(here.futex_word(FutexWord::Pong).load(Ordering::Relaxed), 9);
         assert_eq!(here.word(SharedWord::Ping).load(Ordering::Relaxed), 0);
         for ring in 0..2 {
             (0..RING as u64)

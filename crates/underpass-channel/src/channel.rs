@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::WakeTimestamp;
-use underpass_os::futex::{self, Scope};
+use underpass_os::futex::{self, FutexScope};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
@@ -189,7 +189,7 @@ impl Channel {
         let donation = self.donation(cpu)?;
         let donee = by(&donation)?;
         if donee == Donee::Asleep {
-            futex::wake(donation.word(), Scope::Shared, 1);
+            futex::wake(donation.word(), FutexScope::Shared, 1);
         }
         Some(donee)
     }
@@ -224,7 +224,7 @@ impl Channel {
         self.region
             .word((self.peer_attention + LAST_WAKE) / 8)
             .store(WakeTimestamp::shared().bits(), Ordering::Relaxed);
-        futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
+        futex::wake(self.region.attention(self.peer_attention), FutexScope::Shared, 1);
     }
 
     /// Wakes a spare processor of the peer, if one sleeps while another one runs. Returns whether

@@ -1,7 +1,7 @@
 //! `Async`: a descriptor whose operations block the calling thread and nothing else.
 
 use crate::direction::Direction;
-use crate::event_source::{EventSource, WaitLimit};
+use crate::event_source::{EventSource, WaitOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl<T: AsFd> Async<T> {
     /// `PermissionDenied` for regular files, `AlreadyExists` for one on which another `Async`
     /// waits.
     pub fn readable(&self) -> io::Result<()> {
-        self.wait(Direction::Read, WaitLimit::ENDLESS)
+        self.wait(Direction::Read, WaitOptions::ENDLESS)
     }
 
     /// Waits until there is room to write, or nobody is left that would read it. A hint: another
@@ -113,7 +113,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// As [`readable`](Self::readable).
     pub fn writable(&self) -> io::Result<()> {
-        self.wait(Direction::Write, WaitLimit::ENDLESS)
+        self.wait(Direction::Write, WaitOptions::ENDLESS)
     }
 
     /// As [`readable`](Self::readable), but not beyond `deadline`.
@@ -121,7 +121,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn readable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Read, WaitLimit::until(Some(point(deadline))))
+        self.wait(Direction::Read, WaitOptions::until(Some(point(deadline))))
     }
 
     /// As [`writable`](Self::writable), but not beyond `deadline`.
@@ -129,7 +129,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn writable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Write, WaitLimit::until(Some(point(deadline))))
+        self.wait(Direction::Write, WaitOptions::until(Some(point(deadline))))
     }
 
     /// Tries `operation` until it returns something other than `WouldBlock` or `Interrupted`.
@@ -211,7 +211,7 @@ impl<T: AsFd> Async<T> {
             self.share();
             match operation(self.get_mut()) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(direction, WaitLimit::ENDLESS)?
+                    self.wait(direction, WaitOptions::ENDLESS)?
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
@@ -225,15 +225,15 @@ impl<T: AsFd> Async<T> {
         deadline: impl FnOnce() -> io::Result<Option<u64>>,
         mut operation: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let (mut deadline, mut limit) = (Some(deadline), WaitLimit::ENDLESS);
+        let (mut deadline, mut options) = (Some(deadline), WaitOptions::ENDLESS);
         loop {
             self.share();
             match operation() {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     if let Some(deadline) = deadline.take() {
-                        limit = WaitLimit::until(deadline()?);
+                        options = WaitOptions::until(deadline()?);
                     }
-                    self.wait(direction, limit)?;
+                    self.wait(direction, options)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
@@ -242,9 +242,9 @@ impl<T: AsFd> Async<T> {
     }
 
     /// Suspends the caller until the descriptor is ready.
-    pub(crate) fn wait(&self, direction: Direction, limit: WaitLimit) -> io::Result<()> {
+    pub(crate) fn wait(&self, direction: Direction, options: WaitOptions) -> io::Result<()> {
         self.streak.store(0, Ordering::Relaxed);
-        self.source.wait(self.get_ref().as_fd(), direction, limit)
+        self.source.wait(self.get_ref().as_fd(), direction, options)
     }
 
     /// Counts an operation, and yields after [`SHARE`] of them. A peer that is always ready must

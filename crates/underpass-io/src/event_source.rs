@@ -1,7 +1,6 @@
 //! An event source: one descriptor as the reactor knows it, and the threads that wait for it. The
 //! steps (J1, E3, …) are those of `README.md`.
 
-use crate::cancelled::Cancelled;
 use crate::direction::{Direction, Directions};
 use crate::lock::lock;
 use crate::reactor::Reactor;
@@ -10,17 +9,17 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use underpass_threads::{Awaited, Control, Wait, Woken, me};
+use underpass_threads::{Awaited, Cancelled, Control, Wait, Woken, me};
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitLimit {
+pub(crate) struct WaitOptions {
     /// A time of `underpass_os::clock`, in ns.
     pub(crate) deadline_ns: Option<u64>,
     pub(crate) cancellable: bool,
 }
 
-impl WaitLimit {
+impl WaitOptions {
     /// Until the descriptor is ready or the thread is cancelled.
     pub(crate) const ENDLESS: Self = Self { deadline_ns: None, cancellable: true };
 
@@ -73,7 +72,7 @@ impl EventSource {
         self: &Arc<Self>,
         fd: BorrowedFd<'_>,
         direction: Direction,
-        limit: WaitLimit,
+        options: WaitOptions,
     ) -> io::Result<()> {
         let (me, reactor) = (me(), Reactor::get()?);
         let mut before = None;
@@ -89,7 +88,7 @@ impl EventSource {
             drop(state);
             // J5.
             let waiting = Waiting { source: self, direction };
-            match waiting::suspend(me, &waiting, limit.deadline_ns, limit.cancellable) {
+            match waiting::suspend(me, &waiting, options.deadline_ns, options.cancellable) {
                 Woken::Woken => {}
                 Woken::Late => return Err(io::ErrorKind::TimedOut.into()),
                 Woken::Cancelled => return Err(Cancelled.into()),

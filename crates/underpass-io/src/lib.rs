@@ -33,7 +33,8 @@ mod registration;
 mod timer;
 mod waiting;
 
-pub use cancelled::{Cancelled, is_cancelled};
+pub use cancelled::is_cancelled;
 pub use descriptor::Async;
 pub use pipe::{PipeReader, PipeWriter, pipe};
 pub use timer::Timer;
+pub use underpass_threads::Cancelled;

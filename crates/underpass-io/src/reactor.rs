@@ -108,7 +108,7 @@ impl Reactor {
 mod tests {
     use super::*;
     use crate::direction::Direction;
-    use crate::event_source::WaitLimit;
+    use crate::event_source::WaitOptions;
     use std::io::ErrorKind;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
@@ -121,7 +121,7 @@ mod tests {
     fn a_source_is_known_from_its_first_wait_until_it_is_forgotten() {
         let ((a, _b), source) = (UnixStream::pair().unwrap(), EventSource::new());
         assert!(!known(&source));
-        let late = source.wait(a.as_fd(), Direction::Read, WaitLimit::until(Some(0))).unwrap_err();
+        let late = source.wait(a.as_fd(), Direction::Read, WaitOptions::until(Some(0))).unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TimedOut);
         assert!(known(&source));
         source.forget(a.as_fd());
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_the_poller_refuses_leaves_nothing() {
         let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), EventSource::new());
-        let refused = source.wait(file.as_fd(), Direction::Read, WaitLimit::ENDLESS).unwrap_err();
+        let refused = source.wait(file.as_fd(), Direction::Read, WaitOptions::ENDLESS).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
         assert!(!known(&source));
     }

@@ -1,11 +1,10 @@
 //! Timers: waiting for a time.
 
-use crate::cancelled::Cancelled;
 use crate::descriptor::point;
 use crate::waiting;
 use std::io;
 use std::time::{Duration, Instant};
-use underpass_threads::{Awaited, Control, Wait, Woken, me};
+use underpass_threads::{Awaited, Cancelled, Control, Wait, Woken, me};
 
 /// A timer that fires once, or periodically.
 ///

@@ -188,7 +188,7 @@ A-stacks of 32768 bytes
 
 /// Calls a procedure with bytes that no client stub sends.
 fn dispatch(procedure: u16, bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut call = mock::Incoming { procedure, bytes, reply: Vec::new() };
+    let mut call = mock::IncomingCall { procedure, bytes, reply: Vec::new() };
     let service = Files::serve(Disk::default());
     service.stub.dispatch(&mut call).map(|()| call.reply).map_err(|mock::Refused(why)| why)
 }

@@ -17,7 +17,7 @@ use observation::{History, Observation};
 use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
-use underpass_os::thread::State;
+use underpass_os::thread::TaskState;
 
 /// The time between two ticks, in ns. Unannounced blocking is found after one to two ticks.
 const TICK: u64 = 5_000_000;
@@ -158,7 +158,7 @@ impl Monitor {
         let activation = seen.activation;
         let state = activation.state();
         match seen.at {
-            state::BLOCKED if self.history(activation).kernel_state(activation) == State::Running => {
+            state::BLOCKED if self.history(activation).kernel_state(activation) == TaskState::Running => {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
@@ -166,7 +166,7 @@ impl Monitor {
                 if !wanted && !owed {
                     return;
                 }
-                if self.history(activation).kernel_state(activation) == State::Blocked {
+                if self.history(activation).kernel_state(activation) == TaskState::Blocked {
                     if state.advance(seen.at, state::BLOCKED) {
                         self.began_blocking(activation);
                     }

@@ -40,7 +40,7 @@ pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
 pub use dispatch::async_handler::{Handler, Spawn};
 pub use dispatch::deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
-pub use dispatch::incoming::{Dispatch, Incoming, Refused};
+pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use payload::sealed::{Sealed, SealedWriter};
 pub use payload::shared::Shared;

@@ -1,7 +1,7 @@
 //! A domain that runs in a sandbox, as its starter sees it.
 
 use crate::ended::Blow;
-use crate::supervisor::Shared;
+use crate::supervisor::SupervisorState;
 use crate::{Ended, Report};
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use underpass_os::clock;
 /// When the domain ends, whoever calls it learns [`PeerDied`](underpass_rpc::CallError::PeerDied);
 /// [`wait`](Self::wait) tells why.
 pub struct Domain {
-    shared: Arc<Shared>,
+    shared: Arc<SupervisorState>,
     pid: u32,
     report: Report,
 }
 
 impl Domain {
-    pub(crate) fn new(shared: Arc<Shared>, pid: u32, report: Report) -> Self {
+    pub(crate) fn new(shared: Arc<SupervisorState>, pid: u32, report: Report) -> Self {
         Self { shared, pid, report }
     }
 
@@ -74,7 +74,7 @@ impl Domain {
 
 /// A call that has a deadline.
 struct Armed<'a> {
-    shared: &'a Shared,
+    shared: &'a SupervisorState,
     key: (u64, u64),
 }
 

@@ -1,7 +1,7 @@
 //! Reports a domain's forbidden calls to its starter.
 
 use crate::ended::Blow;
-use crate::supervisor::Shared;
+use crate::supervisor::SupervisorState;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn start(listener: SeccompListener, shared: &Arc<Shared>) -> io::Result<Self> {
+    pub(crate) fn start(listener: SeccompListener, shared: &Arc<SupervisorState>) -> io::Result<Self> {
         signal::install_interrupting(signal::realtime(SIGNAL))?;
         let over = Arc::new(AtomicBool::new(false));
         let (its_over, shared) = (over.clone(), shared.clone());
@@ -64,7 +64,7 @@ fn signal_may_come() {
 
 /// Waits for the next call. Returns whether there may be another. The listener stays open until the
 /// domain has ended: without it, calls that are held up would only fail.
-fn listens(listener: &SeccompListener, shared: &Shared) -> bool {
+fn listens(listener: &SeccompListener, shared: &SupervisorState) -> bool {
     match listener.next() {
         Ok(Notification::Call(number)) => shared.strike(Blow::Forbidden(Some(number))),
         Ok(Notification::TakenBack) => shared.strike(Blow::Forbidden(None)),

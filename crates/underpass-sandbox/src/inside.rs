@@ -1,7 +1,7 @@
 //! The process in the sandbox, from the beginning of `main` to the moment at which it serves and
 //! can do nothing else.
 
-use crate::message::{LONGEST, Message, SERVE};
+use crate::message::{LONGEST, SERVE, StartMessage};
 use crate::report::{Measure, Report};
 use crate::spec::Spec;
 use crate::{StartError, walls};
@@ -101,7 +101,7 @@ impl Inside {
         let listener = walls::last(&self.spec, &mut self.report);
         self.check()?;
         let files: Vec<BorrowedFd<'_>> = listener.iter().map(SeccompListener::as_fd).collect();
-        let ready = Message::Ready { report: self.report.clone(), names };
+        let ready = StartMessage::Ready { report: self.report.clone(), names };
         self.starter.send(&ready.to_bytes(), &files).map_err(|e| {
             self.failed(StartError::System("what hears of forbidden calls can't be passed to the starter", e))
         })?;
@@ -129,9 +129,9 @@ impl Inside {
     fn failed(&self, e: StartError) -> StartError {
         let message = match &e {
             StartError::NotEnforced(measure, why) => {
-                Message::NotEnforced { measure: *measure, why: why.clone() }
+                StartMessage::NotEnforced { measure: *measure, why: why.clone() }
             }
-            other => Message::Failed { why: other.to_string() },
+            other => StartMessage::Failed { why: other.to_string() },
         };
         // If the starter is gone, it needs no message, and this process ends with it.
         let _ = self.starter.send(&message.to_bytes(), &[]);

@@ -14,7 +14,7 @@ pub(crate) const SERVE: &[u8] = b"serve";
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum StartMessage {
     /// The process is restricted, and will serve these names when it is [told to](SERVE). The
     /// listener for forbidden calls comes along, if there is one.
     Ready { report: Report, names: Vec<PathBuf> },
@@ -24,7 +24,7 @@ pub(crate) enum Message {
     NotEnforced { measure: Measure, why: String },
 }
 
-impl Message {
+impl StartMessage {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = match self {
             Self::Ready { report, names } => {
@@ -74,16 +74,16 @@ mod tests {
         report.note(Measure::Calls, Ok::<_, String>(()));
         report.note(Measure::Tasks, Err("root"));
         for message in [
-            Message::Ready { report, names: vec!["/run/x".into()] },
-            Message::Failed { why: "no".to_owned() },
-            Message::NotEnforced { measure: Measure::Files, why: "old".to_owned() },
+            StartMessage::Ready { report, names: vec!["/run/x".into()] },
+            StartMessage::Failed { why: "no".to_owned() },
+            StartMessage::NotEnforced { measure: Measure::Files, why: "old".to_owned() },
         ] {
             let bytes = message.to_bytes();
-            assert_eq!(Message::from_bytes(&bytes), Some(message));
+            assert_eq!(StartMessage::from_bytes(&bytes), Some(message));
             for end in 0..bytes.len() {
-                assert_eq!(Message::from_bytes(&bytes[..end]), None);
+                assert_eq!(StartMessage::from_bytes(&bytes[..end]), None);
             }
         }
-        assert_eq!(Message::from_bytes(b"Zebra"), None);
+        assert_eq!(StartMessage::from_bytes(b"Zebra"), None);
     }
 }

@@ -7,7 +7,7 @@
 use crate::ended::Blow;
 use crate::forbidden::Watcher;
 use crate::inside::{ROLE, VERSION};
-use crate::message::{LONGEST, Message, SERVE};
+use crate::message::{LONGEST, SERVE, StartMessage};
 use crate::outputs::Outputs;
 use crate::spec::Spec;
 use crate::{Domain, Ended, Report, StartError};
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 }
 
 /// The state that a domain's supervisor shares with the holders of the domain.
-pub(crate) struct Shared {
+pub(crate) struct SupervisorState {
     state: Mutex<State>,
     changed: Condvar,
     /// Rung when the supervisor has to check something.
@@ -57,7 +57,7 @@ struct State {
     sleeps_until: Option<u64>,
 }
 
-impl Shared {
+impl SupervisorState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -110,7 +110,7 @@ impl Shared {
 pub(crate) fn start(plan: Plan) -> Result<Domain, StartError> {
     let system = |what| move |e| StartError::System(what, e);
     let poller = Poller::new().map_err(system("no file is left for a sandbox"))?;
-    let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), poller });
+    let shared = Arc::new(SupervisorState { state: Mutex::default(), changed: Condvar::new(), poller });
     let theirs = shared.clone();
     std::thread::Builder::new()
         .name("underpass-sandbox".to_owned())
@@ -122,7 +122,7 @@ pub(crate) fn start(plan: Plan) -> Result<Domain, StartError> {
 }
 
 /// The main function of the supervisor's thread.
-fn supervise(plan: &Plan, shared: &Arc<Shared>) {
+fn supervise(plan: &Plan, shared: &Arc<SupervisorState>) {
     let (ended, failed) = match Supervisor::begin(plan, shared) {
         Err(e) => (Ended::Killed, e),
         Ok(mut supervisor) => {
@@ -141,7 +141,7 @@ fn supervise(plan: &Plan, shared: &Arc<Shared>) {
 
 /// The supervision of a process, from its start to its end.
 struct Supervisor<'a> {
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<SupervisorState>,
     child: Child,
     /// Readable when the process has ended. The poller watches it.
     _life: OwnedFd,
@@ -161,7 +161,7 @@ const LIFE: u64 = 0;
 const WORDS: u64 = 1;
 
 impl<'a> Supervisor<'a> {
-    fn begin(plan: &Plan, shared: &'a Arc<Shared>) -> Result<Self, StartError> {
+    fn begin(plan: &Plan, shared: &'a Arc<SupervisorState>) -> Result<Self, StartError> {
         let system = |what| move |e| StartError::System(what, e);
         let (socket, theirs) = Socket::pair().map_err(system("a sandbox has no socket"))?;
         let mut command = command(plan);
@@ -196,7 +196,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    fn watch(shared: &Shared, child: &Child, socket: &Socket) -> io::Result<OwnedFd> {
+    fn watch(shared: &SupervisorState, child: &Child, socket: &Socket) -> io::Result<OwnedFd> {
         let life = descriptor::of_process(child.id())?;
         shared.poller.add(&life, LIFE)?;
         shared.poller.add(socket, WORDS)?;
@@ -269,20 +269,24 @@ impl<'a> Supervisor<'a> {
     fn hear(&mut self) -> bool {
         let mut bytes = [0; LONGEST];
         let (message, files) = match self.socket.receive(&mut bytes) {
-            Ok(received) if received.len > 0 => (Message::from_bytes(&bytes[..received.len]), received.files),
+            Ok(received) if received.len > 0 => {
+                (StartMessage::from_bytes(&bytes[..received.len]), received.files)
+            }
             Ok(_) => return self.hears_no_more(),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(_) => return self.hears_no_more(),
         };
         match message {
-            Some(Message::Ready { report, names }) if self.begins_by.is_some() && self.failed.is_none() => {
+            Some(StartMessage::Ready { report, names })
+                if self.begins_by.is_some() && self.failed.is_none() =>
+            {
                 self.names = names;
                 self.begins(report, files.into_iter().next().map(SeccompListener::adopt));
             }
-            Some(Message::Failed { why }) if self.begins_by.is_some() => {
+            Some(StartMessage::Failed { why }) if self.begins_by.is_some() => {
                 self.failed = Some(StartError::Failed(why));
             }
-            Some(Message::NotEnforced { measure, why }) if self.begins_by.is_some() => {
+            Some(StartMessage::NotEnforced { measure, why }) if self.begins_by.is_some() => {
                 self.failed = Some(StartError::NotEnforced(measure, why));
             }
             _ => {}

@@ -48,10 +48,12 @@ pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
 #[cfg(underpass_loom)] // As above.
-pub use runtime::stand_on;
+pub use runtime::{Cancelled, stand_on};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
-pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
+pub use semaphore::{AcquireTimeoutError, Permit, Semaphore};
 #[doc(hidden)] // For the calls of `underpass-rpc`.
 pub use spin_lock::{SpinGuard, SpinLock};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+#[cfg(not(underpass_loom))]
+pub use underpass_threads::Cancelled;

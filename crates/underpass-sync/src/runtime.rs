@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 pub(crate) use crate::suspend::{suspend, wake};
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
-    Awaited, BriefSection, Control, CriticalSection, Wait, Woken, brief, critical, me, panicking, yield_now,
+    Awaited, BriefSection, Cancelled, Control, CriticalSection, Wait, Woken, brief, critical, me, panicking,
+    yield_now,
 };
 
 #[cfg(not(underpass_loom))]
@@ -24,10 +25,10 @@ pub(crate) fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-#[cfg(underpass_loom)] // For the models of this crate.
-pub use stand_in::stand_on;
 #[cfg(underpass_loom)]
 pub(crate) use stand_in::*;
+#[cfg(underpass_loom)] // For the models of this crate.
+pub use stand_in::{Cancelled, stand_on};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,7 @@ pub(crate) use const_fn;
 mod stand_in {
     use loom::sync::{Condvar, Mutex};
     use std::cell::Cell;
+    use std::fmt;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A thread of loom's that can wait.
@@ -150,6 +152,16 @@ mod stand_in {
         // The stand-in is never cancelled: to a list, that is the same as a deadline.
         #[allow(dead_code)]
         Cancelled,
+    }
+
+    /// The error of a cancelled wait, which no model has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Cancelled;
+
+    impl fmt::Display for Cancelled {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the thread was cancelled")
+        }
     }
 
     /// A deadline passes at any moment: loom tries all of them.

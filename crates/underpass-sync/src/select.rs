@@ -1,9 +1,8 @@
 //! Select: waiting for the first of several channels.
 
 use crate::mpmc::{Enrolled, Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError};
-use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, me, suspend};
+use crate::runtime::{Awaited, Cancelled, Control, Wait, WaitLimit, Woken, me, suspend};
 use crate::select_token::SelectToken;
-use crate::semaphore::Cancelled;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

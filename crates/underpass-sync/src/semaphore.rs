@@ -1,7 +1,7 @@
 //! A counting semaphore.
 
 use crate::queue_wait::{QueueWait, nobody};
-use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
+use crate::runtime::{Cancelled, WaitLimit, Woken, const_fn, me, wake};
 use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::error::Error;
 use std::fmt;
@@ -34,24 +34,6 @@ pub struct Semaphore {
 pub struct Permit<'a> {
     of: &'a Semaphore,
     permits: usize,
-}
-
-/// The thread was asked to end while it waited.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Cancelled;
-
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the wait ended because the thread was cancelled; let the thread end")
-    }
-}
-
-impl Error for Cancelled {}
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// Why no permit was taken in time.

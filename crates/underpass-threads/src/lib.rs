@@ -108,6 +108,8 @@ pub use thread::stack::{stack_bounds, with_stack};
 #[cfg(not(underpass_loom))]
 pub use wait::call_cancellation::{apart, calls_end, calls_may_end, finish, let_calls_end, unwanted};
 #[cfg(not(underpass_loom))]
+pub use wait::cancelled::Cancelled;
+#[cfg(not(underpass_loom))]
 pub use wait::latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use wait::suspend::{me, suspend};

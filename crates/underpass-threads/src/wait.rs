@@ -1,6 +1,7 @@
 //! Suspending the calling thread, what it waits for, and what ends a wait.
 
 pub(crate) mod call_cancellation;
+pub(crate) mod cancelled;
 pub(crate) mod kernel_threads;
 pub(crate) mod latch;
 pub(crate) mod me;

@@ -1,20 +1,20 @@
 //! Values that `serde` supports and Underpass does not.
 //!
-//! Their bytes describe themselves. Each value begins with a [`Kind`], and fields and variants go
-//! by name. This takes more room than a derived [`Encode`], but lets *every* type of serde through:
+//! Their bytes describe themselves. Each value begins with a [`ValueKind`], and fields and variants
+//! go by name. This takes more room than a derived [`Encode`], but lets *every* type of serde through:
 //! untagged enums, flattened structs, skipped fields, `serde_json::Value`. Each value takes at
 //! least a byte, so no message can announce more than it brings.
 
-mod fault;
-mod kind;
 mod reader;
+mod serde_error;
+mod value_kind;
 mod writer;
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, tag};
-use kind::Kind;
 use reader::Reader;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::any::type_name;
+use value_kind::ValueKind;
 use writer::Writer;
 
 /// A value of a type that has serde's traits, and travels by them.

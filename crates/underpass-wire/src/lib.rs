@@ -44,6 +44,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod argument_place;
 pub mod astack;
 mod builder;
 mod bulk;
@@ -68,7 +69,6 @@ mod net;
 mod path;
 mod primitive;
 mod range;
-mod received;
 mod reference;
 mod returned;
 mod schema;
@@ -78,6 +78,7 @@ pub mod tag;
 mod time;
 mod types;
 
+pub use argument_place::ArgumentPlace;
 pub use astack::Sizes;
 pub use builder::{DescriptorBuilder, ProcedureBuilder};
 pub use carried::Carried;
@@ -91,7 +92,6 @@ pub use error::DecodeError;
 pub use foreign::Serde;
 pub use length::decode as decode_length;
 pub use lent::Lent;
-pub use received::Received;
 pub use returned::Returned;
 pub use schema::Schema;
 pub use sink::{Sink, SliceSink};

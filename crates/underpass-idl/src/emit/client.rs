@@ -205,10 +205,10 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
 /// One method: a direct call if the implementation is in this process, otherwise a call through the
 /// binding.
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
-    let Method { ident, docs, arguments, outcome, .. } = method;
+    let Method { ident, docs, arguments, returns, .. } = method;
     let names = arguments.iter().map(|argument| &argument.ident);
     let types = arguments.iter().map(|argument| &argument.written);
-    let written = &outcome.written;
+    let written = &returns.written;
     let body = body(interface, method, false);
     quote! {
         #(#docs)*
@@ -221,10 +221,10 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
 /// The same for async tasks.
 fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
     let Interface { vis, .. } = interface;
-    let Method { docs, arguments, outcome, .. } = method;
+    let Method { docs, arguments, returns, .. } = method;
     let names = arguments.iter().map(|argument| &argument.ident);
     let types = arguments.iter().map(|argument| &argument.written);
-    let written = &outcome.written;
+    let written = &returns.written;
     let for_tasks = method.for_tasks();
     let body = body(interface, method, true);
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
@@ -250,7 +250,7 @@ fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
 /// The body of one method.
 fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream {
     let Interface { ident: trait_, private, wire, .. } = interface;
-    let Method { index, ident, arguments, outcome, idempotent, .. } = method;
+    let Method { index, ident, arguments, returns, idempotent, .. } = method;
     let (call, awaited) = match (for_tasks, idempotent) {
         (false, false) => ("call", None),
         (false, true) => ("call_idempotent", None),
@@ -261,10 +261,10 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
 
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
     let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
-    let carried = outcome.carried(wire);
-    let received = if outcome.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
+    let carried = returns.carried(wire);
+    let received = if returns.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
     // At the error type's span, so that a missing `From<CallError>` is reported there.
-    let failure = outcome.error(wire);
+    let failure = returns.error(wire);
     let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
         <#failure as #private::FromCallError>::from_call_error
     };

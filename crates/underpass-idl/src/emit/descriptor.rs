@@ -37,13 +37,13 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
 
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let (client, wire) = (interface.client(), &interface.wire);
-    let Method { index, doc, arguments, outcome, calls, .. } = method;
+    let Method { index, doc, arguments, returns, calls, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
         let (name, carried) = (argument.name(), argument.carried(wire));
         quote!(.argument::<#carried>(#name))
     });
-    let carried = outcome.carried(wire);
+    let carried = returns.carried(wire);
     let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
@@ -57,7 +57,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
 
 /// The constants of a procedure that the compiler computes.
 fn sizes(method: &Method, wire: &Path) -> TokenStream {
-    let Method { arguments, outcome, astack, .. } = method;
+    let Method { arguments, returns, astack, .. } = method;
     let fixed = arguments.iter().map(|argument| {
         let carried = argument.carried(wire);
         quote!(<#carried as #wire::Encode>::FIXED)
@@ -66,6 +66,6 @@ fn sizes(method: &Method, wire: &Path) -> TokenStream {
         Some(bytes) => quote!(::core::option::Option::Some(#bytes)),
         None => quote!(::core::option::Option::None),
     };
-    let carried = outcome.carried(wire);
+    let carried = returns.carried(wire);
     quote!(#wire::Sizes::of::<#carried>(&[#(#fixed),*], #stated))
 }

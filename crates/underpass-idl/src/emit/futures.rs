@@ -59,7 +59,7 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
         {
             fn dispatch(
                 &self,
-                #call: &mut #private::Incoming<'_>,
+                #call: &mut #private::IncomingCall<'_>,
             ) -> ::core::result::Result<(), #private::Refused> {
                 match #call.procedure() {
                     #(#procedures)*
@@ -72,10 +72,10 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
 
 /// One method of the trait.
 fn handler(method: &Method) -> TokenStream {
-    let Method { ident, docs, arguments, outcome, .. } = method;
+    let Method { ident, docs, arguments, returns, .. } = method;
     let names = arguments.iter().map(|argument| &argument.ident);
     let types = arguments.iter().map(|argument| &argument.written);
-    let written = &outcome.written;
+    let written = &returns.written;
     quote! {
         #(#docs)*
         fn #ident(
@@ -89,13 +89,13 @@ fn handler(method: &Method) -> TokenStream {
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
     let wire = &interface.wire;
     let trait_ = interface.of_futures();
-    let Method { index, ident, outcome, .. } = method;
+    let Method { index, ident, returns, .. } = method;
     let result = super::local("result");
     let implementation = super::local("implementation");
     let [taken, passed] = server::arguments(interface, method, call, true);
-    let written = &outcome.written;
-    let carried = outcome.carried(wire);
-    let given = if outcome.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };
+    let written = &returns.written;
+    let carried = returns.carried(wire);
+    let given = if returns.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };
     quote! {
         #index => {
             #(#taken)*

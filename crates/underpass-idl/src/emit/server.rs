@@ -24,7 +24,7 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
         {
             fn dispatch(
                 &self,
-                #call: &mut #private::Incoming<'_>,
+                #call: &mut #private::IncomingCall<'_>,
             ) -> ::core::result::Result<(), #private::Refused> {
                 match #call.procedure() {
                     #(#procedures)*
@@ -57,7 +57,7 @@ pub(super) fn arguments(
         }
         let carried = argument.carried(wire);
         taken.push(quote! {
-            let mut #name = #wire::Received::new();
+            let mut #name = #wire::ArgumentPlace::new();
             #call.argument::<#carried>(&mut #name)?;
         });
         passed.push(match (argument.is_lent(), argument.serde) {
@@ -73,12 +73,12 @@ pub(super) fn arguments(
 /// Takes the arguments, calls the implementation, and returns the result.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
     let Interface { ident: trait_, wire, .. } = interface;
-    let Method { index, ident, outcome, .. } = method;
+    let Method { index, ident, returns, .. } = method;
     let result = super::local("result");
     let [taken, passed] = arguments(interface, method, call, false);
-    let written = &outcome.written;
-    let carried = outcome.carried(wire);
-    let wrapped = outcome.serde.then(|| quote!(let #result = #result.map(#wire::Serde);));
+    let written = &returns.written;
+    let carried = returns.carried(wire);
+    let wrapped = returns.serde.then(|| quote!(let #result = #result.map(#wire::Serde);));
     quote! {
         #index => {
             #(#taken)*

@@ -1,6 +1,6 @@
 //! One method of the trait: a procedure.
 
-use super::{Argument, Outcome, interface};
+use super::{MethodResult, Parameter, interface};
 use crate::attribute;
 use crate::doc;
 use crate::errors::Errors;
@@ -18,8 +18,8 @@ pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     /// The same as markdown.
     pub(crate) doc: String,
-    pub(crate) arguments: Vec<Argument>,
-    pub(crate) outcome: Outcome,
+    pub(crate) arguments: Vec<Parameter>,
+    pub(crate) returns: MethodResult,
     /// Whether it may be executed twice.
     pub(crate) idempotent: bool,
     /// Bytes of its A-stack, if its author gives them.
@@ -55,23 +55,23 @@ impl Method {
         let mut arguments = Vec::new();
         for argument in &signature.inputs {
             if let FnArg::Typed(argument) = argument {
-                arguments.extend(errors.take(Argument::parse(argument)));
+                arguments.extend(errors.take(Parameter::parse(argument)));
             }
         }
-        let outcome = errors.take(Outcome::parse(signature, options.serde));
-        match outcome {
-            Some(outcome) => errors.finish(Self {
+        let returns = errors.take(MethodResult::parse(signature, options.serde));
+        match returns {
+            Some(returns) => errors.finish(Self {
                 index,
                 ident: signature.ident.clone(),
                 docs: doc::comments(&method.attrs),
                 doc: doc::text(&method.attrs),
                 arguments,
-                outcome,
+                returns,
                 idempotent,
                 astack: options.astack,
                 calls: options.calls,
             }),
-            None => errors.finish(()).map(|()| unreachable!("without an outcome there is an error")),
+            None => errors.finish(()).map(|()| unreachable!("without a return type there is an error")),
         }
     }
 

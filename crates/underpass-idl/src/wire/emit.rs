@@ -1,6 +1,6 @@
 //! The code that is generated for a type that travels.
 
-use super::shape::{Field, Fields, Kind, Shape, Variant};
+use super::shape::{Field, FieldsKind, ParsedFields, ParsedVariant, Shape};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -73,7 +73,7 @@ fn encode(shape: &Shape) -> TokenStream {
     }
 }
 
-fn encode_enum(variants: &[Variant]) -> (TokenStream, TokenStream, TokenStream) {
+fn encode_enum(variants: &[ParsedVariant]) -> (TokenStream, TokenStream, TokenStream) {
     if variants.is_empty() {
         return (quote!(::core::option::Option::Some(1)), quote!(match *self {}), quote!({ match *self {} }));
     }
@@ -82,11 +82,11 @@ fn encode_enum(variants: &[Variant]) -> (TokenStream, TokenStream, TokenStream) 
         let parts = variant.fields.each(|field| field.encode("FIXED"));
         quote!(__wire::fixed::sum(&[::core::option::Option::Some(__wire::tag::size(#count)) #(, #parts)*]))
     });
-    let sizes = variants.iter().map(|Variant { ident, fields }| {
+    let sizes = variants.iter().map(|ParsedVariant { ident, fields }| {
         let (pattern, size) = (fields.pattern(), sizes(fields));
         quote!(Self::#ident #pattern => __wire::tag::size(#count) #size,)
     });
-    let encodes = variants.iter().zip(0u32..).map(|(Variant { ident, fields }, tag)| {
+    let encodes = variants.iter().zip(0u32..).map(|(ParsedVariant { ident, fields }, tag)| {
         let (pattern, encode) = (fields.pattern(), encodes(fields));
         quote! {
             Self::#ident #pattern => {
@@ -102,7 +102,7 @@ fn encode_enum(variants: &[Variant]) -> (TokenStream, TokenStream, TokenStream) 
     )
 }
 
-fn sizes(fields: &Fields) -> TokenStream {
+fn sizes(fields: &ParsedFields) -> TokenStream {
     let parts = fields.each(|field| {
         let (size, sent) = (field.encode("size"), field.sent());
         quote!(+ #size(#sent))
@@ -110,7 +110,7 @@ fn sizes(fields: &Fields) -> TokenStream {
     quote!(#(#parts)*)
 }
 
-fn encodes(fields: &Fields) -> TokenStream {
+fn encodes(fields: &ParsedFields) -> TokenStream {
     let parts = fields.each(|field| {
         let (encode, sent) = (field.encode("encode"), field.sent());
         quote!(#encode(#sent, __to);)
@@ -126,7 +126,7 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
         }
         Shape::Enum(variants) => {
             let count = variants.len();
-            let arms = variants.iter().zip(0u32..).map(|(Variant { ident, fields }, tag)| {
+            let arms = variants.iter().zip(0u32..).map(|(ParsedVariant { ident, fields }, tag)| {
                 let value = decoded(fields);
                 quote!(#tag => ::core::result::Result::Ok(Self::#ident #value),)
             });
@@ -154,7 +154,7 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
     }
 }
 
-fn decoded(fields: &Fields) -> TokenStream {
+fn decoded(fields: &ParsedFields) -> TokenStream {
     let parts = fields.each(|field| {
         let (member, decode, value) = (&field.member, field.decode("decode"), field.received());
         quote!(#member: #decode(__from)? #value)
@@ -180,7 +180,7 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
             quote!(__wire::Definition::Struct(#fields))
         }
         Shape::Enum(variants) => {
-            let variants = variants.iter().map(|Variant { ident, fields }| {
+            let variants = variants.iter().map(|ParsedVariant { ident, fields }| {
                 let (name, fields) = (ident.unraw().to_string(), described(fields));
                 quote!(__wire::Variant { name: #name, fields: #fields })
             });
@@ -195,15 +195,15 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
     }
 }
 
-fn described(fields: &Fields) -> TokenStream {
+fn described(fields: &ParsedFields) -> TokenStream {
     let types = fields.each(|field| {
         let schema = field.schema("schema");
         quote!(#schema(__types))
     });
     match fields.kind {
-        Kind::Unit => quote!(__wire::Fields::Unit),
-        Kind::Tuple => quote!(__wire::Fields::Tuple(::std::vec::Vec::from([#(#types),*]))),
-        Kind::Named => {
+        FieldsKind::Unit => quote!(__wire::Fields::Unit),
+        FieldsKind::Tuple => quote!(__wire::Fields::Tuple(::std::vec::Vec::from([#(#types),*]))),
+        FieldsKind::Named => {
             let names = fields.each(Field::name);
             quote!(__wire::Fields::Named(::std::vec::Vec::from([#((#names, #types)),*])))
         }

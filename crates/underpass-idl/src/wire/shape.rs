@@ -11,24 +11,24 @@ use syn::{DataEnum, DataStruct, Index, Member, Result, Type, parse_quote};
 
 /// A struct or an enum.
 pub(super) enum Shape {
-    Struct(Fields),
-    Enum(Vec<Variant>),
+    Struct(ParsedFields),
+    Enum(Vec<ParsedVariant>),
 }
 
 /// One variant of an enum.
-pub(super) struct Variant {
+pub(super) struct ParsedVariant {
     pub(super) ident: Ident,
-    pub(super) fields: Fields,
+    pub(super) fields: ParsedFields,
 }
 
 /// The fields of a struct or a variant.
-pub(super) struct Fields {
-    pub(super) kind: Kind,
+pub(super) struct ParsedFields {
+    pub(super) kind: FieldsKind,
     all: Vec<Field>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldsKind {
     Unit,
     Tuple,
     Named,
@@ -46,22 +46,22 @@ pub(super) struct Field {
 
 impl Shape {
     pub(super) fn of_struct(data: &DataStruct) -> Result<Self> {
-        Fields::parse(&data.fields).map(Self::Struct)
+        ParsedFields::parse(&data.fields).map(Self::Struct)
     }
 
     pub(super) fn of_enum(data: &DataEnum) -> Result<Self> {
         let mut errors = Errors::default();
         let mut variants = Vec::new();
         for variant in &data.variants {
-            if let Some(fields) = errors.take(Fields::parse(&variant.fields)) {
-                variants.push(Variant { ident: variant.ident.clone(), fields });
+            if let Some(fields) = errors.take(ParsedFields::parse(&variant.fields)) {
+                variants.push(ParsedVariant { ident: variant.ident.clone(), fields });
             }
         }
         errors.finish(Self::Enum(variants))
     }
 }
 
-impl Fields {
+impl ParsedFields {
     fn parse(fields: &syn::Fields) -> Result<Self> {
         let mut errors = Errors::default();
         let mut all = Vec::new();
@@ -77,9 +77,9 @@ impl Fields {
             all.push(Field { member, binding, written: field.ty.clone(), serde: options.serde });
         }
         let kind = match fields {
-            syn::Fields::Unit => Kind::Unit,
-            syn::Fields::Unnamed(_) => Kind::Tuple,
-            syn::Fields::Named(_) => Kind::Named,
+            syn::Fields::Unit => FieldsKind::Unit,
+            syn::Fields::Unnamed(_) => FieldsKind::Tuple,
+            syn::Fields::Named(_) => FieldsKind::Named,
         };
         errors.finish(Self { kind, all })
     }

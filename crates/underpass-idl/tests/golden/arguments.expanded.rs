@@ -435,30 +435,30 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match __call.procedure() {
             0u16 => {
-                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                let mut __argument0 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
                     >(&mut __argument0)?;
-                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::vec::Vec<
                             u8,
                         > as crate::mock::__private::wire::Carried>::Itself,
                     >(&mut __argument1)?;
-                let mut __argument2 = crate::mock::__private::wire::Received::new();
+                let mut __argument2 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::vec::Vec<
                             fs::Stat,
                         > as crate::mock::__private::wire::Carried>::Itself,
                     >(&mut __argument2)?;
-                let mut __argument3 = crate::mock::__private::wire::Received::new();
+                let mut __argument3 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
@@ -481,7 +481,7 @@ where
                 ::core::result::Result::Ok(())
             }
             1u16 => {
-                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                let mut __argument0 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <(
@@ -489,7 +489,7 @@ where
                             Option<[bool; 3]>,
                         ) as crate::mock::__private::wire::Carried>::Itself,
                     >(&mut __argument0)?;
-                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <HashMap<

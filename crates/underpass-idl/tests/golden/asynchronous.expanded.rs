@@ -382,18 +382,18 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match __call.procedure() {
             0u16 => {
-                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
                     >(&mut __argument0)?;
-                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
-                let mut __argument2 = ::underpass::__private::wire::Received::new();
+                let mut __argument2 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u32>(&mut __argument2)?;
                 __call.end()?;
                 let __result: Result<Vec<u8>, FsError> = FileCache::read(
@@ -487,18 +487,18 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match __call.procedure() {
             0u16 => {
-                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
                     >(&mut __argument0)?;
-                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
-                let mut __argument2 = ::underpass::__private::wire::Received::new();
+                let mut __argument2 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u32>(&mut __argument2)?;
                 __call.end()?;
                 let __implementation = ::std::sync::Arc::clone(&self.implementation);

@@ -377,35 +377,35 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match __call.procedure() {
             0u16 => {
-                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                let mut __argument0 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument0)?;
-                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument1)?;
-                let mut __argument2 = crate::mock::__private::wire::Received::new();
+                let mut __argument2 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument2)?;
-                let mut __argument3 = crate::mock::__private::wire::Received::new();
+                let mut __argument3 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument3)?;
-                let mut __argument4 = crate::mock::__private::wire::Received::new();
+                let mut __argument4 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument4)?;
-                let mut __argument5 = crate::mock::__private::wire::Received::new();
+                let mut __argument5 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument5)?;
-                let mut __argument6 = crate::mock::__private::wire::Received::new();
+                let mut __argument6 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument6)?;
-                let mut __argument7 = crate::mock::__private::wire::Received::new();
+                let mut __argument7 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument7)?;
-                let mut __argument8 = crate::mock::__private::wire::Received::new();
+                let mut __argument8 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument8)?;
-                let mut __argument9 = crate::mock::__private::wire::Received::new();
+                let mut __argument9 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument9)?;
-                let mut __argument10 = crate::mock::__private::wire::Received::new();
+                let mut __argument10 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument10)?;
-                let mut __argument11 = crate::mock::__private::wire::Received::new();
+                let mut __argument11 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument11)?;
-                let mut __argument12 = crate::mock::__private::wire::Received::new();
+                let mut __argument12 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,

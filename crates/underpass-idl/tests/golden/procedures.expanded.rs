@@ -375,11 +375,11 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match __call.procedure() {
             0u16 => {
-                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
                         <::std::vec::Vec<

@@ -302,7 +302,7 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match __call.procedure() {
             0u16 => {

@@ -314,12 +314,12 @@ where
 {
     fn dispatch(
         &self,
-        __call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match __call.procedure() {
             0u16 => {
                 let __argument0 = __call.shared()?;
-                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
                 __call.end()?;
                 let __result: Result<(), Error> = Blocks::shared(

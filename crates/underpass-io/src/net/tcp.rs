@@ -4,7 +4,7 @@ use super::names::each;
 use super::{Shutdown, SocketAddr, ToSocketAddrs};
 use crate::Async;
 use crate::direction::Direction;
-use crate::event_source::WaitLimit;
+use crate::event_source::WaitOptions;
 use std::io;
 use std::iter::FusedIterator;
 use std::net;
@@ -44,7 +44,7 @@ impl TcpStream {
     /// # Errors
     /// The error of the last address; [cancelled](crate::is_cancelled).
     pub fn connect(to: impl ToSocketAddrs) -> io::Result<Self> {
-        each(to, |address| Self::connect_to(address, WaitLimit::ENDLESS))
+        each(to, |address| Self::connect_to(address, WaitOptions::ENDLESS))
     }
 
     /// Connects to `to`, within `span`.
@@ -59,13 +59,13 @@ impl TcpStream {
                 "a timeout of zero; no connection is that fast",
             ));
         }
-        Self::connect_to(*to, WaitLimit::until(Some(clock::deadline_ns(span))))
+        Self::connect_to(*to, WaitOptions::until(Some(clock::deadline_ns(span))))
     }
 
-    fn connect_to(to: SocketAddr, limit: WaitLimit) -> io::Result<Self> {
+    fn connect_to(to: SocketAddr, options: WaitOptions) -> io::Result<Self> {
         let stream = Self(Async::new_nonblocking(descriptor::begin_tcp(to)?.into()));
         loop {
-            stream.0.wait(Direction::Write, limit)?;
+            stream.0.wait(Direction::Write, options)?;
             if let Some(error) = stream.take_error()? {
                 return Err(error);
             }

@@ -4,7 +4,7 @@ use super::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Output};
 use crate::Async;
 use crate::descriptor::point;
 use crate::direction::Direction;
-use crate::event_source::WaitLimit;
+use crate::event_source::WaitOptions;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::process;
@@ -84,7 +84,7 @@ impl Child {
     /// [Cancelled](crate::is_cancelled): the child runs on, and can be waited for again. Those of
     /// `waitpid`.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.ended(WaitLimit::ENDLESS)
+        self.ended(WaitOptions::ENDLESS)
     }
 
     /// As [`wait`](Self::wait), but not beyond `deadline`.
@@ -92,7 +92,7 @@ impl Child {
     /// # Errors
     /// `TimedOut`, besides.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<ExitStatus> {
-        self.ended(WaitLimit::until(Some(point(deadline))))
+        self.ended(WaitOptions::until(Some(point(deadline))))
     }
 
     /// Closes the child's standard input, and collects its two outputs until it has ended.
@@ -116,13 +116,13 @@ impl Child {
         Ok(Output { status: self.wait()?, stdout, stderr })
     }
 
-    fn ended(&mut self, limit: WaitLimit) -> io::Result<ExitStatus> {
+    fn ended(&mut self, options: WaitOptions) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         loop {
             if let Some(status) = self.process.try_wait()? {
                 return Ok(status);
             }
-            self.end.wait(Direction::Read, limit)?;
+            self.end.wait(Direction::Read, options)?;
         }
     }
 }
@@ -137,7 +137,7 @@ impl Drop for Child {
         if self.kill_on_drop && self.kill().is_ok() {
             // So that no zombie is left. It was killed, so it ends soon. A process that can't be
             // waited for is not our child any more.
-            let _ = self.ended(WaitLimit { deadline_ns: None, cancellable: false });
+            let _ = self.ended(WaitOptions { deadline_ns: None, cancellable: false });
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
+        Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, IncomingCall, Policy,
         Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
@@ -44,7 +44,7 @@ impl<E: From<CallError>> FromCallError for E {
 }
 
 pub trait Dispatch: Send + Sync + 'static {
-    fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused>;
+    fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
 }
 
 #[derive(Debug)]
@@ -65,19 +65,19 @@ pub struct Counters {
 pub type Handler = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 pub type Spawn = dyn Fn(Handler) + Send + Sync;
 
-pub struct Incoming<'a> {
+pub struct IncomingCall<'a> {
     pub procedure: u16,
     pub bytes: &'a [u8],
     pub reply: Vec<u8>,
 }
 
-impl Incoming<'_> {
+impl IncomingCall<'_> {
     pub fn procedure(&self) -> u16 {
         self.procedure
     }
     pub fn argument<T: underpass_wire::Decode>(
         &mut self,
-        argument: &mut underpass_wire::Received<T>,
+        argument: &mut underpass_wire::ArgumentPlace<T>,
     ) -> Result<(), Refused> {
         T::decode_into(argument.place(), &mut self.bytes).map_err(|error| Refused(error.to_string()))
     }
@@ -288,7 +288,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         *self.calls.lock().unwrap() += 1;
         let bytes = to_bytes(arguments);
         assert_eq!(bytes.len(), arguments.size());
-        let mut call = Incoming { procedure, bytes: &bytes, reply: Vec::new() };
+        let mut call = IncomingCall { procedure, bytes: &bytes, reply: Vec::new() };
         self.service.stub.dispatch(&mut call).map_err(|Refused(why)| CallError(why))?;
         underpass_wire::from_bytes(&call.reply).map_err(|error| CallError(error.to_string()))
     }

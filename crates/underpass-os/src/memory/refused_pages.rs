@@ -2,15 +2,15 @@
 //! raises `SIGBUS`, which by default ends the process. The handler here puts another page in its
 //! place and marks the mapping as damaged.
 //!
-//! The mappings are kept in a list of [`Slot`]s. The list only grows, so the signal handler reads
-//! it without a lock.
+//! The mappings are kept in a list of [`MappingEntry`]s. The list only grows, so the signal handler
+//! reads it without a lock.
 //!
 //! | field | who writes it |
 //! |---|---|
-//! | `taken` | whoever takes the slot, from `false`; its owner, from `true` |
+//! | `taken` | whoever takes the entry, from `false`; its owner, from `true` |
 //! | `version`, `begin`, `end` | the owner, before the mapping is used and before it is unmapped |
 //! | `damaged` | the handler; its owner, with the former |
-//! | `next` | whoever adds the slot, before it is in the list |
+//! | `next` | whoever adds the entry, before it is in the list |
 
 use crate::fault::pass_on;
 use std::io;
@@ -21,22 +21,23 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering,
 
 /// One mapping, while it exists.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct MappingEntry {
     taken: AtomicBool,
     /// Odd while the owner writes `begin` and `end`.
     version: AtomicU32,
     begin: AtomicUsize,
     end: AtomicUsize,
     damaged: AtomicBool,
-    next: *const Slot,
+    next: *const MappingEntry,
 }
 
-// SAFETY: `next` points to a slot that is never freed and is not written once other threads see it.
-unsafe impl Sync for Slot {}
+// SAFETY: `next` points to an entry that is never freed and is not written once other threads see
+// it.
+unsafe impl Sync for MappingEntry {}
 // SAFETY: as above.
-unsafe impl Send for Slot {}
+unsafe impl Send for MappingEntry {}
 
-static FIRST: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+static FIRST: AtomicPtr<MappingEntry> = AtomicPtr::new(ptr::null_mut());
 
 /// What the handler needs.
 struct Means {
@@ -48,8 +49,8 @@ struct Means {
 
 static MEANS: OnceLock<Option<Means>> = OnceLock::new();
 
-impl Slot {
-    /// Takes a free slot for the `len` bytes from `begin` on, which nothing uses yet.
+impl MappingEntry {
+    /// Takes a free entry for the `len` bytes from `begin` on, which nothing uses yet.
     ///
     /// # Errors
     /// There is no memory for the replacement page.
@@ -59,17 +60,17 @@ impl Slot {
         }
         // Acquire, here and below: SYNC with `taken` store in `give_back`: what the last owner
         // wrote.
-        let free = |slot: &&Self| {
-            slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let free = |entry: &&Self| {
+            entry.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
-        let slot = all().find(free).unwrap_or_else(Self::add);
-        slot.damaged.store(false, Ordering::Relaxed);
-        slot.set(begin, begin + len);
-        Ok(slot)
+        let entry = all().find(free).unwrap_or_else(Self::add);
+        entry.damaged.store(false, Ordering::Relaxed);
+        entry.set(begin, begin + len);
+        Ok(entry)
     }
 
     fn add() -> &'static Self {
-        let slot = Box::leak(Box::new(Self {
+        let entry = Box::leak(Box::new(Self {
             taken: AtomicBool::new(true),
             version: AtomicU32::new(0),
             begin: AtomicUsize::new(0),
@@ -79,16 +80,16 @@ impl Slot {
         }));
         let mut first = FIRST.load(Ordering::Relaxed);
         loop {
-            slot.next = first;
-            // Release: SYNC with `FIRST` load in `all`: the slot.
-            match FIRST.compare_exchange(first, slot, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return slot,
+            entry.next = first;
+            // Release: SYNC with `FIRST` load in `all`: the entry.
+            match FIRST.compare_exchange(first, entry, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return entry,
                 Err(found) => first = found,
             }
         }
     }
 
-    /// Gives the slot back, before the mapping is unmapped. The owner must not use the slot
+    /// Gives the entry back, before the mapping is unmapped. The owner must not use the entry
     /// afterwards.
     pub(crate) fn give_back(&self) {
         self.set(0, 0);
@@ -132,13 +133,14 @@ impl Slot {
     }
 }
 
-fn all() -> impl Iterator<Item = &'static Slot> {
-    // Acquire: SYNC with `FIRST` compare_exchange in `add`: the slot, and through it the earlier
-    // slots.
-    let first: *const Slot = FIRST.load(Ordering::Acquire);
-    // SAFETY: the pointer is null, or points to a slot that is never freed, as in `Slot::next`.
-    let slot = |at: *const Slot| unsafe { at.as_ref::<'static>() };
-    std::iter::successors(slot(first), move |last| slot(last.next))
+fn all() -> impl Iterator<Item = &'static MappingEntry> {
+    // Acquire: SYNC with `FIRST` compare_exchange in `add`: the entry, and through it the earlier
+    // entries.
+    let first: *const MappingEntry = FIRST.load(Ordering::Acquire);
+    // SAFETY: the pointer is null, or points to an entry that is never freed, as in
+    // `MappingEntry::next`.
+    let entry = |at: *const MappingEntry| unsafe { at.as_ref::<'static>() };
+    std::iter::successors(entry(first), move |last| entry(last.next))
 }
 
 /// Makes the replacement page, and installs the handler.
@@ -172,10 +174,10 @@ extern "C" fn on_refusal(signal: i32, info: *mut libc::siginfo_t, context: *mut 
     let address = unsafe { told.si_addr() } as usize;
     // A hardware memory error is not handled here, because the data is lost then.
     let refused = told.si_code == libc::BUS_ADRERR;
-    if let Some(slot) = all().find(|slot| refused && slot.covers(address)) {
+    if let Some(entry) = all().find(|entry| refused && entry.covers(address)) {
         // Set before the page is there, so that no thread writes to the page and then finds no
         // damage.
-        slot.damaged.store(true, Ordering::SeqCst);
+        entry.damaged.store(true, Ordering::SeqCst);
         if exchange(means, address & !(means.size - 1)) {
             return;
         }

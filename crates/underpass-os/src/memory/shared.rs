@@ -1,6 +1,6 @@
 //! Memory that two domains share: a sealed `memfd`.
 
-use crate::memory::refused_pages::Slot;
+use crate::memory::refused_pages::MappingEntry;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create,
@@ -27,7 +27,7 @@ pub(crate) const TMPFS: u64 = 0x0102_1994;
 pub struct Memory {
     base: NonNull<u8>,
     len: usize,
-    slot: &'static Slot,
+    entry: &'static MappingEntry,
 }
 
 // SAFETY: no thread owns the mapping. The contract of `base` says how its bytes may be accessed.
@@ -104,11 +104,11 @@ impl Memory {
             mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
         }?;
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let slot = Slot::take(base.as_ptr() as usize, len).inspect_err(|_| {
+        let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
             // SAFETY: the mapping is ours, and nobody has used it.
             let _ = unsafe { munmap(base.as_ptr().cast(), len) };
         })?;
-        let memory = Self { base, len, slot };
+        let memory = Self { base, len, entry };
         // Without this, a forked child would write into memory that its parent shares with the
         // peer. SAFETY: the mapping is ours, and is not changed here.
         unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
@@ -177,7 +177,7 @@ impl Memory {
     /// Once true, this stays true.
     #[inline]
     pub fn is_damaged(&self) -> bool {
-        self.slot.is_damaged()
+        self.entry.is_damaged()
     }
 
     /// The number of bytes that are mapped.
@@ -196,7 +196,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // Done before another mapping can get the address.
-        self.slot.give_back();
+        self.entry.give_back();
         // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok());
@@ -351,7 +351,7 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { byte(&cut, 4096).read_volatile() }, 1, "the others stay");
         drop(cut);
-        // A mapping that takes over its slot in the list is not damaged.
+        // A mapping that takes over its entry in the list is not damaged.
         assert!(!Memory::create("test", LEN).unwrap().0.is_damaged());
     }
 

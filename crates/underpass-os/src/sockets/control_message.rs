@@ -29,7 +29,7 @@ pub(crate) const SENDER: usize = words(size_of::<libc::ucred>());
 pub(crate) const ALL: usize = words(ALL_FILES * size_of::<i32>()) + SENDER + words(size_of::<i32>());
 
 /// `struct ucred`, as the kernel writes it.
-pub(crate) type Sender = [u8; size_of::<libc::ucred>()];
+pub(crate) type SenderCredentials = [u8; size_of::<libc::ucred>()];
 
 /// One received message with all that came beside it.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Message {
     /// The files that came along.
     pub files: Vec<OwnedFd>,
     /// The sender, if the socket asks for it.
-    pub sender: Option<Sender>,
+    pub sender: Option<SenderCredentials>,
     /// More came beside the message than there was room for. The kernel has closed the rest.
     pub lost: bool,
     /// The message was longer than the buffer.

@@ -2,7 +2,7 @@
 //! connection was made, so nothing here relies on what the peer says.
 
 use crate::Socket;
-use crate::sockets::control_message::Sender;
+use crate::sockets::control_message::SenderCredentials;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::set_socket_passcred;
 use std::io;
@@ -30,7 +30,7 @@ impl Credentials {
         }
     }
 
-    pub(crate) fn of(bytes: &Sender) -> Self {
+    pub(crate) fn of(bytes: &SenderCredentials) -> Self {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let (uid, gid) = (u32::from_ne_bytes(word(4)), u32::from_ne_bytes(word(8)));
         Self { pid: i32::from_ne_bytes(word(0)), uid, gid }
@@ -53,7 +53,7 @@ pub enum Other {
 
 /// A message that was examined and left in the queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Unread {
+pub struct PeekedMessage {
     /// Files come with it.
     pub with_files: bool,
     /// The sender, if it was [asked for](Socket::ask_for_senders) before the message was sent.
@@ -158,7 +158,7 @@ impl Socket {
     ///
     /// An empty message is distinguished from the end by its sender, so from now on the kernel
     /// names the sender of each message. Where that is impossible, all queues count as empty.
-    pub fn unread(&self) -> Option<Unread> {
+    pub fn unread(&self) -> Option<PeekedMessage> {
         self.ask_for_senders().ok()?;
         let next = self.look().ok()?;
         next.sender.map(|_| next)
@@ -171,9 +171,9 @@ impl Socket {
     ///
     /// # Errors
     /// `WouldBlock` if there is no message.
-    pub fn look(&self) -> io::Result<Unread> {
+    pub fn look(&self) -> io::Result<PeekedMessage> {
         let next = self.take(&mut [], self.room_for_sender(), libc::MSG_PEEK)?;
-        Ok(Unread { with_files: next.lost, sender: next.sender.as_ref().map(Credentials::of) })
+        Ok(PeekedMessage { with_files: next.lost, sender: next.sender.as_ref().map(Credentials::of) })
     }
 }
 

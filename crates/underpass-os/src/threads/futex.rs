@@ -12,7 +12,7 @@ pub const MOST_WORDS: usize = 128;
 
 /// Which processes use a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum FutexScope {
     /// Only this process uses it.
     Private,
     /// Another process uses it too.
@@ -28,12 +28,12 @@ pub struct Watched<'a> {
     /// The value that it must hold for the sleep to begin.
     pub expected: u32,
     /// Which processes use it.
-    pub scope: Scope,
+    pub scope: FutexScope,
 }
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum SleepEnd {
     /// A wake-up or a signal came, or a word had changed already. Check the condition again.
     Look,
     /// The deadline passed.
@@ -43,14 +43,14 @@ pub enum Woken {
 }
 
 /// Sleeps until `word` is woken, has another value than `expected`, or `deadline_ns` passes.
-pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> Woken {
+pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> SleepEnd {
     let timeout = deadline_ns.map(timespec);
     let flags = flags(watched.scope);
     // FUTEX_WAIT_BITSET takes an absolute time, FUTEX_WAIT a relative one.
     let all = std::num::NonZeroU32::MAX;
     match futex::wait_bitset(watched.word, flags, watched.expected, timeout.as_ref(), all) {
-        Err(Errno::TIMEDOUT) => Woken::Late,
-        _ => Woken::Look,
+        Err(Errno::TIMEDOUT) => SleepEnd::Late,
+        _ => SleepEnd::Look,
     }
 }
 
@@ -87,8 +87,8 @@ impl<'a> Watch<'a> {
         wait.val = watched.expected.into();
         wait.uaddr = futex::WaitPtr::new(ptr::from_ref(watched.word).cast_mut().cast());
         wait.flags = match watched.scope {
-            Scope::Private => futex::WaitFlags::SIZE_U32 | futex::WaitFlags::PRIVATE,
-            Scope::Shared => futex::WaitFlags::SIZE_U32,
+            FutexScope::Private => futex::WaitFlags::SIZE_U32 | futex::WaitFlags::PRIVATE,
+            FutexScope::Shared => futex::WaitFlags::SIZE_U32,
         };
         match self.few.get_mut(self.len) {
             Some(place) => *place = wait,
@@ -122,26 +122,26 @@ impl<'a> Watch<'a> {
 
     /// Sleeps until one of the words is woken or has another value than expected, or `deadline_ns`
     /// passes.
-    pub fn wait(&self, deadline_ns: Option<u64>) -> Woken {
+    pub fn wait(&self, deadline_ns: Option<u64>) -> SleepEnd {
         let timeout = deadline_ns.map(timespec);
         let words = self.few.get(..self.len).unwrap_or(&self.many);
         match futex::waitv(words, futex::WaitvFlags::empty(), timeout.as_ref(), futex::ClockId::Monotonic) {
-            Err(Errno::TIMEDOUT) => Woken::Late,
-            Err(Errno::NOSYS | Errno::PERM) => Woken::Unsupported,
-            _ => Woken::Look,
+            Err(Errno::TIMEDOUT) => SleepEnd::Late,
+            Err(Errno::NOSYS | Errno::PERM) => SleepEnd::Unsupported,
+            _ => SleepEnd::Look,
         }
     }
 }
 
 /// Wakes at most `count` sleepers of `word`. Returns how many it woke.
-pub fn wake(word: &AtomicU32, scope: Scope, count: u32) -> usize {
+pub fn wake(word: &AtomicU32, scope: FutexScope, count: u32) -> usize {
     futex::wake(word, flags(scope), count).unwrap_or(0)
 }
 
-fn flags(scope: Scope) -> futex::Flags {
+fn flags(scope: FutexScope) -> futex::Flags {
     match scope {
-        Scope::Private => futex::Flags::PRIVATE,
-        Scope::Shared => futex::Flags::empty(),
+        FutexScope::Private => futex::Flags::PRIVATE,
+        FutexScope::Shared => futex::Flags::empty(),
     }
 }
 
@@ -153,31 +153,31 @@ mod tests {
     #[test]
     fn a_changed_word_ends_the_sleep_at_once() {
         let word = AtomicU32::new(1);
-        let watched = Watched { word: &word, expected: 0, scope: Scope::Private };
-        assert_eq!(wait(watched, None), Woken::Look);
+        let watched = Watched { word: &word, expected: 0, scope: FutexScope::Private };
+        assert_eq!(wait(watched, None), SleepEnd::Look);
         let mut watch = Watch::of(watched);
         watch.push(watched);
-        assert_eq!(watch.wait(None), Woken::Look);
+        assert_eq!(watch.wait(None), SleepEnd::Look);
     }
 
     #[test]
     fn a_deadline_ends_the_sleep() {
         let word = AtomicU32::new(0);
-        let watched = Watched { word: &word, expected: 0, scope: Scope::Private };
-        assert_eq!(wait(watched, Some(now_ns() + 1_000_000)), Woken::Late);
-        assert_eq!(Watch::of(watched).wait(Some(now_ns() + 1_000_000)), Woken::Late);
+        let watched = Watched { word: &word, expected: 0, scope: FutexScope::Private };
+        assert_eq!(wait(watched, Some(now_ns() + 1_000_000)), SleepEnd::Late);
+        assert_eq!(Watch::of(watched).wait(Some(now_ns() + 1_000_000)), SleepEnd::Late);
     }
 
     #[test]
     fn the_last_of_so_many_words_ends_the_sleep_as_the_first() {
         let word = AtomicU32::new(1);
-        let watched = |expected| Watched { word: &word, expected, scope: Scope::Private };
+        let watched = |expected| Watched { word: &word, expected, scope: FutexScope::Private };
         for len in [2, FEW, FEW + 1, MOST_WORDS] {
             let mut watch = Watch::of(watched(1));
             (2..len).for_each(|_| watch.push(watched(1)));
-            assert_eq!(watch.wait(Some(now_ns() + 1_000_000)), Woken::Late, "{len}");
+            assert_eq!(watch.wait(Some(now_ns() + 1_000_000)), SleepEnd::Late, "{len}");
             watch.push(watched(0));
-            assert_eq!((watch.len(), watch.wait(None)), (len, Woken::Look));
+            assert_eq!((watch.len(), watch.wait(None)), (len, SleepEnd::Look));
         }
     }
 }

@@ -149,7 +149,7 @@ fn parse_call(line: &str) -> Option<usize> {
 
 /// What a kernel thread does, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TaskState {
     /// It runs, or is ready to run.
     Running,
     /// It sleeps in the kernel, for an event (`S`) or for a device or a page (`D`).
@@ -182,7 +182,7 @@ impl Task {
     ///
     /// # Errors
     /// The thread has ended.
-    pub fn state(&self) -> io::Result<State> {
+    pub fn state(&self) -> io::Result<TaskState> {
         let mut line = [0u8; 128];
         let read = rustix::io::pread(&self.stat, &mut line, 0)?;
         Ok(parse(&line[..read]))
@@ -191,12 +191,12 @@ impl Task {
 
 /// The state follows the name. The name is in parentheses, may contain parentheses itself, and has
 /// at most 15 bytes.
-fn parse(line: &[u8]) -> State {
+fn parse(line: &[u8]) -> TaskState {
     let name_ends = line.iter().rposition(|&byte| byte == b')');
     match name_ends.and_then(|at| line.get(at + 2)) {
-        Some(b'R') => State::Running,
-        Some(b'S' | b'D') => State::Blocked,
-        _ => State::Other,
+        Some(b'R') => TaskState::Running,
+        Some(b'S' | b'D') => TaskState::Blocked,
+        _ => TaskState::Other,
     }
 }
 
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_name_can_hold_anything() {
-        assert_eq!(parse(b"12 (a) S (b)) R 1 2"), State::Running);
-        assert_eq!(parse(b"12 (x) D 1"), State::Blocked);
-        assert_eq!(parse(b"12 (x) Z 1"), State::Other);
-        assert_eq!(parse(b""), State::Other);
-        assert_eq!(parse(b"12 (x)"), State::Other);
+        assert_eq!(parse(b"12 (a) S (b)) R 1 2"), TaskState::Running);
+        assert_eq!(parse(b"12 (x) D 1"), TaskState::Blocked);
+        assert_eq!(parse(b"12 (x) Z 1"), TaskState::Other);
+        assert_eq!(parse(b""), TaskState::Other);
+        assert_eq!(parse(b"12 (x)"), TaskState::Other);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_running_thread_and_a_blocked_one_have_their_states() {
-        assert_eq!(Task::open(current()).unwrap().state().unwrap(), State::Running);
+        assert_eq!(Task::open(current()).unwrap().state().unwrap(), TaskState::Running);
         let (say, heard) = mpsc::channel();
         let (end, wait) = mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
@@ -233,7 +233,7 @@ mod tests {
             wait.recv().unwrap_err();
         });
         let task = Task::open(heard.recv().unwrap()).unwrap();
-        while task.state().unwrap() != State::Blocked {
+        while task.state().unwrap() != TaskState::Blocked {
             std::thread::yield_now();
         }
         drop(end);

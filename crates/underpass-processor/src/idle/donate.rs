@@ -3,9 +3,9 @@
 //! (decision 0022).
 //!
 //! Beside a thread that computes, donor and listener would get the processor once in a time slice.
-//! Then they sleep and wake each other instead, for a while (see `contention.rs`).
+//! Then they sleep and wake each other instead, for a while (see `yield_cost.rs`).
 
-use crate::idle::contention::CONTENTION;
+use crate::idle::yield_cost::YIELD_COST;
 use crate::{Line, metrics};
 use underpass_os::{clock, cpu};
 
@@ -18,7 +18,7 @@ fn once(before: &mut u64) -> bool {
     cpu::give_way();
     let now = clock::tick_ns();
     let took = now - std::mem::replace(before, now);
-    CONTENTION.record(took, now);
+    YIELD_COST.record(took, now);
     took == 0
 }
 
@@ -31,7 +31,7 @@ fn once(before: &mut u64) -> bool {
 /// notified, or the calls are still owed.
 pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
-    if !CONTENTION.worth_giving_way(tick) {
+    if !YIELD_COST.worth_giving_way(tick) {
         return false;
     }
     let Some(cpu) = donee.begin_to_give_way() else { return false };
@@ -59,7 +59,7 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
 /// once. Then it checks which of them have donated again, as it does before any sleep.
 pub fn stand_by() {
     let mut tick = clock::tick_ns();
-    if CONTENTION.worth_giving_way(tick) {
+    if YIELD_COST.worth_giving_way(tick) {
         once(&mut tick);
         metrics().entered_kernel(1);
     }

@@ -3,7 +3,7 @@
 use crate::park::parker::{ASLEEP, Parker};
 use crate::park::wake_up_cost;
 use crate::{Line, metrics};
-use underpass_os::futex::{self, Scope, Watch, Watched, Woken};
+use underpass_os::futex::{self, FutexScope, SleepEnd, Watch, Watched};
 use underpass_os::{WakeTimestamp, barrier, clock};
 
 /// A sleeper that has donated its processor looks after this long, in ns, at what has come. It
@@ -96,7 +96,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     if !own.prepare() {
         return;
     }
-    let mut watched = Watch::of(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
+    let mut watched = Watch::of(Watched { word: own.word(), expected: ASLEEP, scope: FutexScope::Private });
     let awaited = announce(lines.clone(), role, donee.as_ref().map(|donee| donee.line), &mut watched);
     // A sleeper that does not watch the donee's word would not get the processor back. So it
     // notifies the peer instead of donating.
@@ -151,7 +151,7 @@ fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
             SleepRole::Spare => line.spare(),
         };
         if let Some(expected) = announced {
-            watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+            watched.push(Watched { word: line.word(), expected, scope: FutexScope::Shared });
             awaited |= donee.is_some_and(|donee| std::ptr::addr_eq(donee, line));
         }
     }
@@ -177,11 +177,11 @@ fn wait<'a, L: ?Sized + Line + 'a>(
     // wake-up is not measured.
     let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
     let woken = match watched.wait(until) {
-        Woken::Unsupported => without_waitv(own, lines.clone(), until),
+        SleepEnd::Unsupported => without_waitv(own, lines.clone(), until),
         woken => woken,
     };
     match woken {
-        Woken::Late => lines
+        SleepEnd::Late => lines
             .clone()
             .filter(|line| notify_again_after(line).is_some())
             .for_each(|line| line.notify_again()),
@@ -231,15 +231,15 @@ fn without_waitv<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     mut lines: impl Iterator<Item = &'a L> + Clone,
     deadline_ns: Option<u64>,
-) -> Woken {
+) -> SleepEnd {
     lines.clone().for_each(|line| line.set_unpolled());
     barrier::heavy();
     metrics().entered_kernel(1);
     if !lines.all(|line| line.quiet()) {
-        return Woken::Look;
+        return SleepEnd::Look;
     }
     metrics().slept();
-    futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns)
+    futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: FutexScope::Private }, deadline_ns)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 //! longer, it polls for one batch only. If they were shorter, or a little longer than the rule
 //! would wait, it polls for twice as long.
 
-use crate::idle::contention::CONTENTION;
 use crate::idle::cpu_sharing::CpuSharing;
+use crate::idle::yield_cost::YIELD_COST;
 use crate::metrics;
 use crate::park::wake_up_cost::wake_up_cost;
 use std::cell::Cell;
@@ -222,7 +222,7 @@ impl<'a> Spin<'a> {
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // A peer with a processor of its own would have answered by now. So it may be waiting
             // for this very CPU.
-            if !CONTENTION.worth_giving_way(now) {
+            if !YIELD_COST.worth_giving_way(now) {
                 self.over = true;
                 return;
             }
@@ -232,7 +232,7 @@ impl<'a> Spin<'a> {
             }
             cpu::give_way();
             let back = now_ns();
-            CONTENTION.record(back - now, back);
+            YIELD_COST.record(back - now, back);
             self.gave_way = self.adaptive.sharing.gave_way(back - now);
         }
     }

@@ -4,7 +4,7 @@ use crate::Activation;
 use crate::metrics;
 use crate::monitor::SLICE;
 use crate::permits::state;
-use underpass_os::thread::{State, Task};
+use underpass_os::thread::{Task, TaskState};
 
 /// The monitor's memory of one activation.
 #[derive(Debug, Default)]
@@ -56,11 +56,11 @@ impl History {
     }
 
     /// What the kernel says that its kernel thread does. `Other` if the kernel doesn't say.
-    pub(crate) fn kernel_state(&mut self, activation: &Activation) -> State {
+    pub(crate) fn kernel_state(&mut self, activation: &Activation) -> TaskState {
         if self.task.is_none() {
             // Without file descriptors or `/proc` this finds nothing. The next tick tries again.
             let Some(task) = activation.thread().and_then(|thread| Task::open(thread).ok()) else {
-                return State::Other;
+                return TaskState::Other;
             };
             self.task = Some(task);
             metrics().entered_kernel(1);
@@ -71,7 +71,7 @@ impl History {
             _ => {
                 // The file was of a kernel thread that has ended. Another has taken its place.
                 self.task = None;
-                State::Other
+                TaskState::Other
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::metrics;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_os::clock;
-use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::futex::{self, FutexScope, Watched};
 
 const AWAKE: u32 = 0;
 /// Sleeps until the next tick.
@@ -39,7 +39,7 @@ impl MonitorParker {
         // SYNC with `word` compare_exchange and swap in `sleep`: what the caller did before.
         if matches!(self.word.swap(UNPARKED, Ordering::AcqRel), TICKING | SLEEPING) {
             metrics().woke();
-            futex::wake(&self.word, Scope::Private, 1);
+            futex::wake(&self.word, FutexScope::Private, 1);
         }
     }
 
@@ -67,7 +67,10 @@ impl MonitorParker {
                 && until_ns.is_none_or(|until| clock::now_ns() < until)
             {
                 metrics().slept();
-                futex::wait(Watched { word: &self.word, expected: how, scope: Scope::Private }, until_ns);
+                futex::wait(
+                    Watched { word: &self.word, expected: how, scope: FutexScope::Private },
+                    until_ns,
+                );
             }
         }
         // SYNC with `word` swap in `unpark`.

@@ -87,14 +87,14 @@ impl Parker {
 impl Parker {
     /// Ends the sleep, or keeps the next one from beginning. Returns whether the owner was asleep.
     pub fn unpark(&self) -> bool {
-        use underpass_os::futex::{self, Scope};
+        use underpass_os::futex::{self, FutexScope};
         let asleep = self.announce();
         if asleep {
             crate::metrics().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is
             // measured too long.
             self.called.store(WakeTimestamp::now().bits(), Ordering::Relaxed);
-            futex::wake(&self.word, Scope::Private, 1);
+            futex::wake(&self.word, FutexScope::Private, 1);
         }
         asleep
     }
@@ -118,10 +118,10 @@ impl Parker {
     /// This has no barrier. It is for a thread that is unparked for everything that it waits for.
     /// Others use [`sleep`](crate::sleep()).
     pub fn sleep(&self, deadline_ns: Option<u64>) {
-        use underpass_os::futex::{self, Scope, Watched};
+        use underpass_os::futex::{self, FutexScope, Watched};
         if self.prepare() {
             crate::metrics().slept();
-            let watched = Watched { word: &self.word, expected: ASLEEP, scope: Scope::Private };
+            let watched = Watched { word: &self.word, expected: ASLEEP, scope: FutexScope::Private };
             futex::wait(watched, deadline_ns);
             self.wake_up();
         }

@@ -4,7 +4,7 @@ use crate::Pool;
 use crate::metrics;
 use crate::permits::protocol::Environment;
 use crate::permits::{ActivationState, Permits};
-use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::futex::{self, FutexScope, Watched};
 
 impl Environment for Pool {
     fn permits(&self) -> &Permits {
@@ -17,12 +17,12 @@ impl Environment for Pool {
 
     fn wake(&self, state: &ActivationState) {
         metrics().woke();
-        futex::wake(state.word(), Scope::Private, 1);
+        futex::wake(state.word(), FutexScope::Private, 1);
     }
 
     fn wait(&self, state: &ActivationState, at: u32) {
         metrics().slept();
-        futex::wait(Watched { word: state.word(), expected: at, scope: Scope::Private }, None);
+        futex::wait(Watched { word: state.word(), expected: at, scope: FutexScope::Private }, None);
     }
 
     fn unpark(&self, state: &ActivationState) {

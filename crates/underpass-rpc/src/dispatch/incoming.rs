@@ -8,7 +8,7 @@ use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
-use underpass_wire::{Decode, DecodeError, Encode, Received};
+use underpass_wire::{ArgumentPlace, Decode, DecodeError, Encode};
 
 /// How a call ended, in the `what` of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub trait Dispatch: Send + Sync + 'static {
     ///
     /// # Errors
     /// The arguments or the result could not be passed; the caller is told why.
-    fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused>;
+    fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
 }
 
 /// Why a call has no result of its procedure.
@@ -83,7 +83,7 @@ impl From<DecodeError> for Refused {
 
 /// One call that has come.
 #[derive(Debug)]
-pub struct Incoming<'a> {
+pub struct IncomingCall<'a> {
     end: &'a ServerEnd,
     procedure: u16,
     /// How many bytes the message has, if they lie in the A-stack.
@@ -105,7 +105,7 @@ pub(crate) enum Replied {
     Later,
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> IncomingCall<'a> {
     /// For a call that is still to come: sets all fields that don't depend on it.
     #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd) -> Self {
@@ -131,7 +131,7 @@ impl<'a> Incoming<'a> {
     /// # Errors
     /// The bytes that came are no `T`.
     #[inline(always)]
-    pub fn argument<T: Decode>(&mut self, argument: &mut Received<T>) -> Result<(), Refused> {
+    pub fn argument<T: Decode>(&mut self, argument: &mut ArgumentPlace<T>) -> Result<(), Refused> {
         Ok(self.bytes.read_into(argument.place())?)
     }
 

@@ -18,7 +18,7 @@ use crate::control::clerk::clerk;
 use crate::control::mailbox::ChannelMailbox;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
 use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
-use crate::dispatch::incoming::{Dispatch, Incoming, Refused, Replied, Status};
+use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused, Replied, Status};
 use crate::payload::message::{Bytes, LATE, NO_FILE, Unread, fill};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -268,7 +268,7 @@ impl ServerEnd {
 
     /// Runs an unbounded call whose bytes lie in the cell or the A-stack, and posts its reply.
     #[inline(always)]
-    fn run(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>, slot: &Served) {
+    fn run(&self, call: &mut IncomingCall<'_>, failure: &mut Option<Failure>, slot: &Served) {
         failpoint!("server-read");
         slot.count.come_in(call.bytes.left() as u64);
         // Neither the outcome nor the reply is moved. A move would wait until the pieces that were
@@ -297,7 +297,7 @@ impl ServerEnd {
         if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
-        let (mut call, mut failure) = (Incoming::new(self), None);
+        let (mut call, mut failure) = (IncomingCall::new(self), None);
         call.comes(cell.ids, bytes);
         call.length = cell.length as usize;
         let well = match cell.bounded {
@@ -308,7 +308,13 @@ impl ServerEnd {
     }
 
     #[inline(always)]
-    fn conclude(&self, call: &mut Incoming<'_>, well: bool, failure: &mut Option<Failure>, slot: &Served) {
+    fn conclude(
+        &self,
+        call: &mut IncomingCall<'_>,
+        well: bool,
+        failure: &mut Option<Failure>,
+        slot: &Served,
+    ) {
         match call.replied {
             Replied::Yes if well => self.send(&call.reply, slot),
             Replied::Later => {}
@@ -319,7 +325,7 @@ impl ServerEnd {
     /// Has the server stub run a call. Returns whether that succeeded; if not, puts the reason into
     /// `failure`.
     #[inline(always)]
-    fn dispatch(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>) -> bool {
+    fn dispatch(&self, call: &mut IncomingCall<'_>, failure: &mut Option<Failure>) -> bool {
         let run = || match self.stub.dispatch(call) {
             Ok(()) => true,
             Err(refused) => {

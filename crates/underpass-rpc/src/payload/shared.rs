@@ -1,6 +1,6 @@
 //! Arguments that the server reads where the client wrote them (LRPC, Table III: A alone).
 
-use crate::dispatch::incoming::{Incoming, Refused};
+use crate::dispatch::incoming::{IncomingCall, Refused};
 use crate::dispatch::server::ServerEnd;
 use crate::payload::message::Bytes;
 use crate::payload::overflow_buffers::MappedOverflow;
@@ -212,7 +212,7 @@ impl Encode for Shared<'_> {
     }
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> IncomingCall<'a> {
     /// The next argument, left where it is.
     ///
     /// # Errors

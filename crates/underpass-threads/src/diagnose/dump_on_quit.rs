@@ -4,7 +4,7 @@ use crate::diagnose::dump;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::futex::{self, FutexScope, Watched};
 use underpass_os::{process, signal};
 
 /// How often a dump was asked for.
@@ -39,7 +39,7 @@ pub fn dump_on_quit() -> io::Result<()> {
 fn handle_quit() {
     // Relaxed: the count carries nothing else.
     ASKED.fetch_add(1, Ordering::Relaxed);
-    futex::wake(&ASKED, Scope::Private, 1);
+    futex::wake(&ASKED, FutexScope::Private, 1);
 }
 
 fn run() {
@@ -47,7 +47,7 @@ fn run() {
     loop {
         let asked = ASKED.load(Ordering::Relaxed);
         if asked == seen {
-            futex::wait(Watched { word: &ASKED, expected: seen, scope: Scope::Private }, None);
+            futex::wait(Watched { word: &ASKED, expected: seen, scope: FutexScope::Private }, None);
             continue;
         }
         seen = asked;

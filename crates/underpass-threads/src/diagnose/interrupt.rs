@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use underpass_os::clock::{deadline_ns, now_ns};
-use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::futex::{self, FutexScope, Watched};
 use underpass_os::signal;
 use underpass_processor::preempt;
 
@@ -74,7 +74,10 @@ fn ask(outside: &Outside) -> bool {
             if state == DONE {
                 return true;
             }
-            futex::wait(Watched { word: &STATE, expected: state, scope: Scope::Private }, Some(deadline));
+            futex::wait(
+                Watched { word: &STATE, expected: state, scope: FutexScope::Private },
+                Some(deadline),
+            );
         }
     }
     // The handler has not run, or runs right now. In that case its answer is lost, and nobody else
@@ -123,7 +126,7 @@ fn handle_signal(instruction: usize) {
             WRITTEN.store(written, Ordering::Relaxed);
             // SYNC with `STATE` load in `ask`: the words.
             STATE.store(DONE, Ordering::Release);
-            futex::wake(&STATE, Scope::Private, 1);
+            futex::wake(&STATE, FutexScope::Private, 1);
         }
     }
     preempt::enable();

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
-use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
+use underpass_os::futex::{self, FutexScope, MOST_WORDS, SleepEnd, Watch, Watched};
 use underpass_processor::{
     DonateTo, Line, Parker, SleepRole, give_way, lines, metrics, sleep_and_donate, stand_by,
 };
@@ -279,13 +279,13 @@ impl Scheduler {
     fn watch(&self, cpu: usize, lines: &[Rc<Arc<dyn Line>>], awaited: &[&dyn Line]) {
         let deadline = self.timers().borrow().next();
         let parker = self.activation().parker();
-        let own = Watched { word: parker.word(), expected: Parker::SLEEPS, scope: Scope::Private };
+        let own = Watched { word: parker.word(), expected: Parker::SLEEPS, scope: FutexScope::Private };
         let mut watched = Watch::of(own);
         for line in awaited {
             if watched.len() == MOST_WORDS / 2 {
                 line.set_unpolled();
             } else if let Some(expected) = line.park(false) {
-                watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+                watched.push(Watched { word: line.word(), expected, scope: FutexScope::Shared });
             }
         }
         let mut came = false;
@@ -293,7 +293,7 @@ impl Scheduler {
             if watched.is_full() {
                 came |= !line.ignore(cpu);
             } else if let Some((word, expected)) = line.listen(cpu) {
-                watched.push(Watched { word, expected, scope: Scope::Shared });
+                watched.push(Watched { word, expected, scope: FutexScope::Shared });
             }
         }
         // Others leave work with a listener by a read-modify-write, which is a full fence here, as
@@ -312,10 +312,10 @@ impl Scheduler {
         let until = deadline.into_iter().chain(after.map(|after| now_ns() + after)).min();
         metrics().slept();
         let woken = match watched.wait(until) {
-            Woken::Unsupported => without_waitv(cpu, own, lines, awaited, until),
+            SleepEnd::Unsupported => without_waitv(cpu, own, lines, awaited, until),
             woken => woken,
         };
-        if woken == Woken::Late {
+        if woken == SleepEnd::Late {
             awaited.iter().filter(notifies_again).for_each(|line| line.notify_again());
         }
     }
@@ -373,13 +373,13 @@ fn without_waitv(
     lines: &[Rc<Arc<dyn Line>>],
     awaited: &[&dyn Line],
     until: Option<u64>,
-) -> Woken {
+) -> SleepEnd {
     let came = lines.iter().fold(false, |came, line| !line.ignore(cpu) | came);
     awaited.iter().for_each(|line| line.set_unpolled());
     barrier::heavy();
     metrics().entered_kernel(1);
     if came || !quiet(awaited) {
-        return Woken::Look;
+        return SleepEnd::Look;
     }
     futex::wait(own, until)
 }

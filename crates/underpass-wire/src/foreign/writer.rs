@@ -1,7 +1,7 @@
 //! Encodes serde's values to bytes.
 
-use super::Kind;
-use super::fault::Fault;
+use super::ValueKind;
+use super::serde_error::SerdeError;
 use crate::{Encode, Sink, length};
 use serde::ser::{self, Serialize};
 
@@ -15,11 +15,11 @@ impl<'a, S: Sink + ?Sized> Writer<'a, S> {
         Self { to }
     }
 
-    fn kind(self, kind: Kind) {
+    fn kind(self, kind: ValueKind) {
         kind.encode(self.to);
     }
 
-    fn bytes(self, kind: Kind, bytes: &[u8]) {
+    fn bytes(self, kind: ValueKind, bytes: &[u8]) {
         kind.encode(self.to);
         length::encode(bytes.len(), self.to);
         self.to.put(bytes);
@@ -27,8 +27,8 @@ impl<'a, S: Sink + ?Sized> Writer<'a, S> {
 
     /// Begins a map whose only key is the variant.
     fn variant(self, name: &str) -> &'a mut S {
-        Kind::Map.encode(self.to);
-        Writer::new(&mut *self.to).bytes(Kind::Str, name.as_bytes());
+        ValueKind::Map.encode(self.to);
+        Writer::new(&mut *self.to).bytes(ValueKind::Str, name.as_bytes());
         self.to
     }
 }
@@ -40,18 +40,18 @@ pub(super) struct Parts<'a, S: ?Sized> {
 }
 
 impl<'a, S: Sink + ?Sized> Parts<'a, S> {
-    fn begin(kind: Kind, to: &'a mut S, ends: u8) -> Result<Self, Fault> {
+    fn begin(kind: ValueKind, to: &'a mut S, ends: u8) -> Result<Self, SerdeError> {
         kind.encode(to);
         Ok(Self { to, ends })
     }
 
-    fn part<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+    fn part<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerdeError> {
         value.serialize(Writer::new(&mut *self.to))
     }
 
-    fn end(self) -> Result<(), Fault> {
+    fn end(self) -> Result<(), SerdeError> {
         for _ in 0..self.ends {
-            Kind::End.encode(self.to);
+            ValueKind::End.encode(self.to);
         }
         Ok(())
     }
@@ -59,8 +59,8 @@ impl<'a, S: Sink + ?Sized> Parts<'a, S> {
 
 macro_rules! numbers {
     ($($method:ident $type:ty: $kind:ident),*) => {$(
-        fn $method(self, value: $type) -> Result<(), Fault> {
-            Kind::$kind.encode(self.to);
+        fn $method(self, value: $type) -> Result<(), SerdeError> {
+            ValueKind::$kind.encode(self.to);
             value.encode(self.to);
             Ok(())
         }
@@ -69,7 +69,7 @@ macro_rules! numbers {
 
 impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
     type Ok = ();
-    type Error = Fault;
+    type Error = SerdeError;
     type SerializeSeq = Parts<'a, S>;
     type SerializeTuple = Parts<'a, S>;
     type SerializeTupleStruct = Parts<'a, S>;
@@ -85,41 +85,46 @@ impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
         serialize_char char: Char
     }
 
-    fn serialize_bool(self, value: bool) -> Result<(), Fault> {
-        self.kind(if value { Kind::True } else { Kind::False });
+    fn serialize_bool(self, value: bool) -> Result<(), SerdeError> {
+        self.kind(if value { ValueKind::True } else { ValueKind::False });
         Ok(())
     }
 
-    fn serialize_str(self, value: &str) -> Result<(), Fault> {
-        self.bytes(Kind::Str, value.as_bytes());
+    fn serialize_str(self, value: &str) -> Result<(), SerdeError> {
+        self.bytes(ValueKind::Str, value.as_bytes());
         Ok(())
     }
 
-    fn serialize_bytes(self, value: &[u8]) -> Result<(), Fault> {
-        self.bytes(Kind::Bytes, value);
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), SerdeError> {
+        self.bytes(ValueKind::Bytes, value);
         Ok(())
     }
 
-    fn serialize_none(self) -> Result<(), Fault> {
-        self.kind(Kind::None);
+    fn serialize_none(self) -> Result<(), SerdeError> {
+        self.kind(ValueKind::None);
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Fault> {
-        Kind::Some.encode(self.to);
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), SerdeError> {
+        ValueKind::Some.encode(self.to);
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<(), Fault> {
-        self.kind(Kind::Unit);
+    fn serialize_unit(self) -> Result<(), SerdeError> {
+        self.kind(ValueKind::Unit);
         Ok(())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Fault> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), SerdeError> {
         self.serialize_unit()
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Fault> {
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<(), SerdeError> {
         self.serialize_str(variant)
     }
 
@@ -127,7 +132,7 @@ impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SerdeError> {
         value.serialize(self)
     }
 
@@ -137,22 +142,22 @@ impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SerdeError> {
         let mut parts = Parts { to: self.variant(variant), ends: 1 };
         parts.part(value)?;
         parts.end()
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Seq, self.to, 1)
+    fn serialize_seq(self, _: Option<usize>) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Seq, self.to, 1)
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Seq, self.to, 1)
+    fn serialize_tuple(self, _: usize) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Seq, self.to, 1)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Seq, self.to, 1)
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Seq, self.to, 1)
     }
 
     fn serialize_tuple_variant(
@@ -161,16 +166,16 @@ impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Seq, self.variant(variant), 2)
+    ) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Seq, self.variant(variant), 2)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Map, self.to, 1)
+    fn serialize_map(self, _: Option<usize>) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Map, self.to, 1)
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Map, self.to, 1)
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Map, self.to, 1)
     }
 
     fn serialize_struct_variant(
@@ -179,8 +184,8 @@ impl<'a, S: Sink + ?Sized> ser::Serializer for Writer<'a, S> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Parts<'a, S>, Fault> {
-        Parts::begin(Kind::Map, self.variant(variant), 2)
+    ) -> Result<Parts<'a, S>, SerdeError> {
+        Parts::begin(ValueKind::Map, self.variant(variant), 2)
     }
 
     fn is_human_readable(&self) -> bool {
@@ -192,13 +197,13 @@ macro_rules! parts_without_names {
     ($($trait:ident $method:ident),*) => {$(
         impl<S: Sink + ?Sized> ser::$trait for Parts<'_, S> {
             type Ok = ();
-            type Error = Fault;
+            type Error = SerdeError;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerdeError> {
                 self.part(value)
             }
 
-            fn end(self) -> Result<(), Fault> {
+            fn end(self) -> Result<(), SerdeError> {
                 Parts::end(self)
             }
         }
@@ -214,14 +219,14 @@ macro_rules! parts_with_names {
     ($($trait:ident),*) => {$(
         impl<S: Sink + ?Sized> ser::$trait for Parts<'_, S> {
             type Ok = ();
-            type Error = Fault;
+            type Error = SerdeError;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Fault> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), SerdeError> {
                 self.part(name)?;
                 self.part(value)
             }
 
-            fn end(self) -> Result<(), Fault> {
+            fn end(self) -> Result<(), SerdeError> {
                 Parts::end(self)
             }
         }
@@ -232,17 +237,17 @@ parts_with_names!(SerializeStruct, SerializeStructVariant);
 
 impl<S: Sink + ?Sized> ser::SerializeMap for Parts<'_, S> {
     type Ok = ();
-    type Error = Fault;
+    type Error = SerdeError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), SerdeError> {
         self.part(key)
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerdeError> {
         self.part(value)
     }
 
-    fn end(self) -> Result<(), Fault> {
+    fn end(self) -> Result<(), SerdeError> {
         Parts::end(self)
     }
 }

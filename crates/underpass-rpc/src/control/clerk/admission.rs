@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::binding::limits::{Limits, Quotas};
     use crate::binding::service::Service;
-    use crate::dispatch::incoming::{Dispatch, Incoming, Refused};
+    use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
     use std::collections::HashMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::{Directory, Listening, Socket};
@@ -286,7 +286,7 @@ mod tests {
     struct Nothing;
 
     impl Dispatch for Nothing {
-        fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused> {
+        fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused> {
             call.unknown()
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Failure, ServerEnd};
 use crate::dispatch::deadline::begin;
-use crate::dispatch::incoming::{Incoming, Refused, Status};
+use crate::dispatch::incoming::{IncomingCall, Refused, Status};
 use underpass_channel::Wanted;
 use underpass_os::clock;
 
@@ -11,7 +11,7 @@ impl ServerEnd {
     #[inline(never)]
     pub(super) fn dispatch_bounded(
         &self,
-        call: &mut Incoming<'_>,
+        call: &mut IncomingCall<'_>,
         slot: u16,
         failure: &mut Option<Failure>,
     ) -> bool {

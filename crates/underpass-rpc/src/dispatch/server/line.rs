@@ -2,7 +2,7 @@
 //! donations.
 
 use super::{Served, ServerEnd, by};
-use crate::dispatch::incoming::Incoming;
+use crate::dispatch::incoming::IncomingCall;
 use crate::payload::message::Bytes;
 use std::any::Any;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl ServerEnd {
             return self.does_not_begin();
         }
         // All that can be written before the call comes (decision 0052).
-        let (mut payload, mut call, mut failure) = (Payload::new(), Incoming::new(self), None);
+        let (mut payload, mut call, mut failure) = (Payload::new(), IncomingCall::new(self), None);
         let mut left = looks;
         let head = loop {
             match self.channel.take(&mut payload) {

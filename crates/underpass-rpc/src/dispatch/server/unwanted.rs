@@ -180,7 +180,7 @@ mod tests {
     use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
     use crate::control::mailbox::ChannelMailbox;
-    use crate::dispatch::incoming::{Dispatch, Incoming, Refused};
+    use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
     use std::collections::HashMap;
     use std::sync::mpsc::channel;
     use underpass_channel::layout::{STACK, region};
@@ -191,7 +191,7 @@ mod tests {
     struct Nothing;
 
     impl Dispatch for Nothing {
-        fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused> {
+        fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused> {
             call.unknown()
         }
     }

@@ -15,7 +15,7 @@ mod interfaces {
     }
 
     named!(A B C D E F G H I J K L M N O P Q R S T U V W X Y Z);
-    named!(Self_ Stub Service Dispatch Incoming Handler Spawn Implementation);
+    named!(Self_ Stub Service Dispatch IncomingCall Handler Spawn Implementation);
     named!(Send Sync Sized Clone Debug Fn Future Drop From Into Option Box Arc String Vec);
 }
 

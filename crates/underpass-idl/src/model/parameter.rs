@@ -1,4 +1,4 @@
-//! One argument of a method.
+//! One parameter of a method.
 
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
@@ -9,8 +9,8 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Error, Pat, PatType, Path, Result, Type, TypeReference, parse_quote_spanned};
 
-/// An argument that can travel.
-pub(crate) struct Argument {
+/// A parameter whose arguments can travel.
+pub(crate) struct Parameter {
     pub(crate) ident: Ident,
     /// The type in the signature.
     pub(crate) written: Type,
@@ -34,7 +34,7 @@ pub(crate) enum Manner {
     Shared(Span),
 }
 
-impl Argument {
+impl Parameter {
     /// Checks `argument` and describes it.
     ///
     /// # Errors

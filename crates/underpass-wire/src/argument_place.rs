@@ -5,17 +5,17 @@
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::{Received, Decode};
+/// use underpass_wire::{ArgumentPlace, Decode};
 ///
-/// let mut argument = Received::new();
+/// let mut argument = ArgumentPlace::new();
 /// <[u8; 3]>::decode_into(argument.place(), &mut &b"abc"[..])?;
 /// assert_eq!(argument.lend(), b"abc");
 /// # Ok::<(), underpass_wire::DecodeError>(())
 /// ```
 #[derive(Debug)]
-pub struct Received<T>(Option<T>);
+pub struct ArgumentPlace<T>(Option<T>);
 
-impl<T> Received<T> {
+impl<T> ArgumentPlace<T> {
     /// An argument that has not come yet.
     #[inline(always)]
     #[allow(clippy::new_without_default, reason = "nothing but a server stub has one")]

@@ -1,6 +1,6 @@
 //! What a method returns.
 
-use super::argument::plain;
+use super::parameter::plain;
 use crate::errors::Errors;
 use crate::travel;
 use proc_macro2::{Span, TokenStream};
@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, ReturnType, Signature, Type};
 
 /// A `Result` that can travel.
-pub(crate) struct Outcome {
+pub(crate) struct MethodResult {
     /// The type in the signature.
     pub(crate) written: Type,
     /// The `T` and `E` of the `Result<T, E>`. `None` if an alias hides them, as in `io::Result<T>`.
@@ -18,8 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) serde: bool,
 }
 
-impl Outcome {
-    /// The outcome in the signature.
+impl MethodResult {
+    /// The return type of the signature.
     ///
     /// # Errors
     /// If it returns no `Result`, or one that cannot travel.

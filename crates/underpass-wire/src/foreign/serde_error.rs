@@ -5,36 +5,36 @@ use std::fmt::{self, Display};
 
 /// A [`DecodeError`], with the traits that serde asks of errors.
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) DecodeError);
+pub(super) struct SerdeError(pub(super) DecodeError);
 
-impl Display for Fault {
+impl Display for SerdeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for SerdeError {}
 
-impl serde::ser::Error for Fault {
+impl serde::ser::Error for SerdeError {
     fn custom<T: Display>(_: T) -> Self {
         Self(DecodeError::Serde)
     }
 }
 
-impl serde::de::Error for Fault {
+impl serde::de::Error for SerdeError {
     fn custom<T: Display>(_: T) -> Self {
         Self(DecodeError::Serde)
     }
 }
 
-impl From<DecodeError> for Fault {
+impl From<DecodeError> for SerdeError {
     fn from(error: DecodeError) -> Self {
         Self(error)
     }
 }
 
-impl From<Fault> for DecodeError {
-    fn from(fault: Fault) -> Self {
-        fault.0
+impl From<SerdeError> for DecodeError {
+    fn from(error: SerdeError) -> Self {
+        error.0
     }
 }

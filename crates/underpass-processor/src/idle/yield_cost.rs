@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How long giving way took lately.
 #[derive(Debug)]
-pub(crate) struct Contention {
+pub(crate) struct YieldCost {
     /// How many times in a row it took long.
     long: AtomicU32,
     /// How many times in a row it was short.
@@ -35,10 +35,10 @@ const SHARE: u64 = 16;
 /// The first and the longest pause, in ns. Each pause is twice as long as the one before.
 const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
 
-pub(crate) static CONTENTION: Contention = Contention::new();
+pub(crate) static YIELD_COST: YieldCost = YieldCost::new();
 
 // Relaxed throughout: a lost or late update costs time, and nothing else.
-impl Contention {
+impl YieldCost {
     const fn new() -> Self {
         Self {
             long: AtomicU32::new(0),
@@ -93,35 +93,32 @@ mod tests {
 
     #[test]
     fn beside_computing_threads_it_pauses_longer_and_longer_until_they_are_gone() {
-        let contention = Contention::new();
-        (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
-        contention.record(0, 1);
-        (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
-        assert!(contention.worth_giving_way(1), "only three in a row count");
-        contention.record(BRIEF, 1);
-        assert!(!contention.worth_giving_way(PAUSE.0));
+        let cost = YieldCost::new();
+        (0..LONG - 1).for_each(|_| cost.record(BRIEF, 1));
+        cost.record(0, 1);
+        (0..LONG - 1).for_each(|_| cost.record(BRIEF, 1));
+        assert!(cost.worth_giving_way(1), "only three in a row count");
+        cost.record(BRIEF, 1);
+        assert!(!cost.worth_giving_way(PAUSE.0));
         let mut now = PAUSE.0 + 1;
-        assert!(contention.worth_giving_way(now), "it tries again");
+        assert!(cost.worth_giving_way(now), "it tries again");
         for times in 1..20 {
-            contention.record(BRIEF, now);
+            cost.record(BRIEF, now);
             let pause = (PAUSE.0 << times).min(PAUSE.1);
-            assert!(!contention.worth_giving_way(now + pause - 1), "one long absence ends a trial");
+            assert!(!cost.worth_giving_way(now + pause - 1), "one long absence ends a trial");
             now += pause;
-            assert!(contention.worth_giving_way(now));
+            assert!(cost.worth_giving_way(now));
         }
-        (0..=SHORT).for_each(|_| contention.record(0, now));
-        contention.record(BRIEF, now);
-        assert!(contention.worth_giving_way(now), "forgotten");
+        (0..=SHORT).for_each(|_| cost.record(0, now));
+        cost.record(BRIEF, now);
+        assert!(cost.worth_giving_way(now), "forgotten");
     }
 
     #[test]
     fn the_pause_grows_with_the_time_that_giving_way_took() {
-        let contention = Contention::new();
+        let cost = YieldCost::new();
         let took = 300_000_000;
-        (0..LONG).for_each(|_| contention.record(took, took));
-        assert!(
-            !contention.worth_giving_way((SHARE + 1) * took - 1)
-                && contention.worth_giving_way((SHARE + 1) * took)
-        );
+        (0..LONG).for_each(|_| cost.record(took, took));
+        assert!(!cost.worth_giving_way((SHARE + 1) * took - 1) && cost.worth_giving_way((SHARE + 1) * took));
     }
 }

@@ -4,7 +4,7 @@ use crate::{Decode, DecodeError, Encode, Sink, Source};
 
 /// The first byte of each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// The end of a `Seq` or a `Map`. It is not a value.
     End,
     Unit,
@@ -38,15 +38,15 @@ pub(super) enum Kind {
 }
 
 /// All kinds, by their byte.
-const KINDS: [Kind; 23] = {
-    use Kind::*;
+const KINDS: [ValueKind; 23] = {
+    use ValueKind::*;
     [
         End, Unit, False, True, U8, U16, U32, U64, U128, I8, I16, I32, I64, I128, F32, F64, Char, Str, Bytes,
         None, Some, Seq, Map,
     ]
 };
 
-impl Kind {
+impl ValueKind {
     pub(super) fn encode<S: Sink + ?Sized>(self, to: &mut S) {
         (self as u8).encode(to);
     }
@@ -66,6 +66,6 @@ mod tests {
         for (byte, kind) in KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, byte);
         }
-        assert!(Kind::decode(&mut &[KINDS.len() as u8][..]).is_err());
+        assert!(ValueKind::decode(&mut &[KINDS.len() as u8][..]).is_err());
     }
 }
