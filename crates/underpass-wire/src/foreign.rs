@@ -1,9 +1,9 @@
 //! Values that `serde` supports and Underpass does not.
 //!
 //! Their bytes describe themselves. Each value begins with a [`ValueKind`], and fields and variants
-//! go by name. This takes more room than a derived [`Encode`], but lets *every* type of serde through:
-//! untagged enums, flattened structs, skipped fields, `serde_json::Value`. Each value takes at
-//! least a byte, so no message can announce more than it brings.
+//! go by name. This takes more room than a derived [`Encode`], but lets *every* type of serde
+//! through: untagged enums, flattened structs, skipped fields, `serde_json::Value`. Each value
+//! takes at least a byte, so no message can announce more than it brings.
 
 mod reader;
 mod serde_error;
