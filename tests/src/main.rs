@@ -50,7 +50,7 @@
 //! `underpass-test-server - withhold` serves a FUSE whose device is its standard output.
 //!
 //! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings.
-//! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of
+//! `underpass-test-server NAME overflow-bytes N` exports a `Probe` whose user may have N bytes of
 //! overflow buffers. `underpass-test-server NAME large N` makes N large calls.
 //!
 //! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
@@ -66,8 +66,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
-    Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Memory, Other,
-    Porter, PorterClient, Probe, ProbeClient, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker,
+    Board, Deep, Diligent, Diver, Entries, Files, Gathering, Hall, Jobs, JobsClient, Memory, Other, Porter,
+    PorterClient, Probe, ProbeClient, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker,
     WorkerClient, call_by_order, crowd, obey, until, withhold,
 };
 
@@ -136,7 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let server = Server::new().limits_of(underpass_os::process::user(), limits);
             return Ok(server.export(name, Porter::serve(Hall::default())).run()?);
         }
-        "few-annexes" => {
+        "overflow-bytes" => {
             let limits = Limits { overflow_bytes: number()?.parse()?, ..Limits::default() };
             let server = Server::new().limits_of(underpass_os::process::user(), limits);
             return Ok(server.export(name, Probe::serve(Subject::default())).run()?);
@@ -192,7 +192,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),
         "who" => {
-            let (client, own) = (ErrandsClient::import(&name)?, std::process::id());
+            let (client, own) = (JobsClient::import(&name)?, std::process::id());
             let seen = (0..20).map(|_| client.who()).collect::<Result<Vec<_>, _>>()?;
             let wrong = seen.iter().find(|seen| {
                 let (last, polls) = seen.split_last().expect("it is polled");
@@ -200,7 +200,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
             return wrong.map_or(Ok(()), |seen| Err(format!("{own} was seen as {seen:?}").into()));
         }
-        "stay" => return Ok(ErrandsClient::import(&name)?.stay()?),
+        "stay" => return Ok(JobsClient::import(&name)?.stay()?),
         "await" => return wait_as_tasks(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };

@@ -9,7 +9,8 @@ use std::time::Duration;
 use underpass::{Binding, CallError, Grant, ImportError, Running, Server, binding_state, caller};
 use underpass_skip::skip;
 use underpass_tests::{
-    ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, listen, until,
+    ANOTHER, PublicRoom, Puppet, Reception, ReceptionClient, Receptionist, Room, SOMEBODY, Watchdog, fds_of,
+    listen, until,
 };
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -57,8 +58,8 @@ fn a_server_decides_who_gets_a_binding() {
         uid => Grant::deny(format!("user {uid} is nobody here")),
     };
     let running = server()
-        .export(&open, Desk::serve(Clerk::default()))
-        .export(&closed, Desk::serve(Clerk::default()).authorize(decide))
+        .export(&open, Reception::serve(Receptionist::default()))
+        .export(&closed, Reception::serve(Receptionist::default()).authorize(decide))
         .start()
         .unwrap();
     let mut puppets = [0, SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
@@ -79,7 +80,7 @@ fn a_server_decides_who_gets_a_binding() {
 fn a_procedure_sees_its_caller() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_procedure_sees_its_caller"));
     let name = Room::name("caller");
-    let _running = server().export(&name, Desk::serve(Clerk::default())).start().unwrap();
+    let _running = server().export(&name, Reception::serve(Receptionist::default())).start().unwrap();
     let users = if is_root() { vec![0, SOMEBODY, ANOTHER] } else { vec![underpass_os::process::user()] };
     let mut puppets: Vec<_> = users
         .iter()
@@ -106,8 +107,8 @@ fn a_binding_is_revoked_for_one_client_for_one_interface_and_for_all() {
     let (one, other) = (Room::name("one"), Room::name("other"));
     let files = fds_of(std::process::id());
     let running = server()
-        .export(&one, Desk::serve(Clerk::default()))
-        .export(&other, Desk::serve(Clerk::default()))
+        .export(&one, Reception::serve(Receptionist::default()))
+        .export(&other, Reception::serve(Receptionist::default()))
         .start()
         .unwrap();
     let mut puppets = [bound(&one), bound(&one), bound(&one)];
@@ -140,16 +141,16 @@ fn a_binding_is_revoked_for_one_client_for_one_interface_and_for_all() {
 fn calls_under_way_are_told_the_truth_when_their_binding_is_revoked() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("calls_under_way_are_told_the_truth"));
     let name = Room::name("truth");
-    let clerk = Clerk::default();
-    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let receptionist = Receptionist::default();
+    let running = server().export(&name, Reception::serve(receptionist.clone())).start().unwrap();
     let mut puppet = bound(&name);
     puppet.ask("wait 0 10");
-    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 10).then_some(()));
+    until("calls to begin", || (receptionist.begun.load(Ordering::SeqCst) == 10).then_some(()));
     assert_eq!(running.bindings().revoke(|_| true), 1);
     assert_eq!(puppet.ask("join"), ["Revoked(Unknown)"; 10].join(" "));
     assert_eq!(puppet.ask("add 0"), "Revoked(NotStarted)");
     assert!(regions() == 1, "calls under way have their arguments still");
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
     until("memory to be freed", || (regions() == 0).then_some(()));
 }
 
@@ -159,14 +160,14 @@ fn a_binding_ends_when_its_time_is_over() {
     let (short, own, ever) = (Room::name("short"), Room::name("own"), Room::name("ever"));
     let soon = Duration::from_millis(30);
     let running = server()
-        .export(&short, Desk::serve(Clerk::default()).expires_in(soon))
+        .export(&short, Reception::serve(Receptionist::default()).expires_in(soon))
         .export(
             &own,
-            Desk::serve(Clerk::default())
+            Reception::serve(Receptionist::default())
                 .expires_in(Duration::from_secs(3600))
                 .authorize(move |_| Grant::allow().expires_in(soon)),
         )
-        .export(&ever, Desk::serve(Clerk::default()))
+        .export(&ever, Reception::serve(Receptionist::default()))
         .start()
         .unwrap();
     let mut puppet = Puppet::start(SERVER);
@@ -189,17 +190,17 @@ fn shut_down(running: Running, within: Duration) -> std::thread::JoinHandle<usiz
 fn a_server_that_shuts_down_answers_what_it_began_and_begins_nothing() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_that_shuts_down"));
     let name = Room::name("shutdown");
-    let clerk = Clerk::default();
-    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let receptionist = Receptionist::default();
+    let running = server().export(&name, Reception::serve(receptionist.clone())).start().unwrap();
     let (mut busy, mut other) = (bound(&name), bound(&name));
     busy.ask("wait 0 5");
-    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 5).then_some(()));
+    until("calls to begin", || (receptionist.begun.load(Ordering::SeqCst) == 5).then_some(()));
     let ending = shut_down(running, Duration::from_secs(3600));
     until("new calls to be turned away", || (other.ask("add 0") == "Closed(NotStarted)").then_some(()));
     until("its own too", || (busy.ask("add 0") == "Closed(NotStarted)").then_some(()));
     assert!(busy.ask(&format!("import {name} 1")).contains("NotExported"));
     assert!(!ending.is_finished(), "it waits for the calls under way");
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
     assert_eq!(busy.ask("join"), ["()"; 5].join(" "));
     assert_eq!(ending.join().unwrap(), 0);
     assert_eq!(busy.ask("add 0"), "Closed(NotStarted)");
@@ -210,15 +211,15 @@ fn a_server_that_shuts_down_answers_what_it_began_and_begins_nothing() {
 fn a_shutdown_waits_up_to_its_limit_and_reports_the_calls_it_cut_off() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_so_long"));
     let name = Room::name("cut");
-    let clerk = Clerk::default();
-    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let receptionist = Receptionist::default();
+    let running = server().export(&name, Reception::serve(receptionist.clone())).start().unwrap();
     let (mut busy, mut idle) = (bound(&name), bound(&name));
     busy.ask("wait 0 3");
-    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 3).then_some(()));
+    until("calls to begin", || (receptionist.begun.load(Ordering::SeqCst) == 3).then_some(()));
     assert_eq!(running.shutdown(Duration::from_millis(20)), 1);
     assert_eq!(busy.ask("join"), ["Closed(Unknown)"; 3].join(" "));
     assert_eq!(idle.ask("add 0"), "Closed(NotStarted)");
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
 }
 
 /// One puppet passes its binding on to another. Returns what each of them says.
@@ -241,7 +242,7 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
         .limits_of(SOMEBODY, underpass::Limits { bindings: 1, ..underpass::Limits::default() })
         .export(
             &open,
-            Desk::serve(Clerk::default())
+            Reception::serve(Receptionist::default())
                 .authorize(|peer| match peer.uid() {
                     0 => Grant::allow().expires_in(Duration::from_secs(3600)),
                     _ => Grant::allow(),
@@ -250,9 +251,10 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
         )
         .export(
             &picky,
-            Desk::serve(Clerk::default()).authorize(|peer| Grant::from(peer.uid() == 0).shareable(true)),
+            Reception::serve(Receptionist::default())
+                .authorize(|peer| Grant::from(peer.uid() == 0).shareable(true)),
         )
-        .export(&closed, Desk::serve(Clerk::default()))
+        .export(&closed, Reception::serve(Receptionist::default()))
         .start()
         .unwrap();
     let mut third = Puppet::of_user(SERVER, SOMEBODY);
@@ -284,7 +286,7 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     let ticket = underpass_os::take_passed(give.accept().unwrap().0, u64::MAX / 2).unwrap();
     assert_eq!(running.bindings().revoke(|binding| binding.peer().pid() == first.pid()), 1);
     underpass_os::pass(&take.0, ticket.as_fd()).unwrap();
-    let lapsed = DeskClient::import_from(&take.1, Duration::from_secs(100)).unwrap_err();
+    let lapsed = ReceptionClient::import_from(&take.1, Duration::from_secs(100)).unwrap_err();
     assert!(matches!(lapsed, ImportError::Lapsed), "{lapsed}");
     until("its room to be free", || (regions() == 0).then_some(()));
     let (gave, took) = pass_on(&mut bound(&picky), &mut third, &picky);
@@ -326,7 +328,7 @@ trait Bank {
 #[derive(Clone, Default)]
 struct Ledger {
     ends: Ends,
-    desk: Clerk,
+    reception: Receptionist,
     /// Another interface of this domain.
     other: Option<BankClient>,
 }
@@ -363,27 +365,27 @@ impl Bank for Ledger {
     }
 }
 
-impl Desk for Ledger {
+impl Reception for Ledger {
     fn who(&self) -> Result<[Option<underpass_tests::Who>; 3], CallError> {
-        self.desk.who()
+        self.reception.who()
     }
 
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError> {
         assert_eq!(self.transaction().owner, Self::owner());
-        self.desk.add(a, b)
+        self.reception.add(a, b)
     }
 
     fn wait(&self) -> Result<(), CallError> {
         self.transaction();
-        self.desk.wait()
+        self.reception.wait()
     }
 
     fn doze(&self, ms: u64) -> Result<(), CallError> {
-        self.desk.doze(ms)
+        self.reception.doze(ms)
     }
 
     fn begun(&self) -> Result<u32, CallError> {
-        self.desk.begun()
+        self.reception.begun()
     }
 
     /// The owners of the called interface, around a call of another interface, which sees an owner
@@ -400,7 +402,7 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_learns_of_each_bindings_end"));
     for reason in ["dropped", "died", "revoked", "expired", "stopped", "shut down"] {
         let (name, ledger) = (Room::name(&format!("ends-{}", &reason[..4])), Ledger::default());
-        let mut service = Desk::serve(ledger.clone()).on_binding_end(ledger.hook());
+        let mut service = Reception::serve(ledger.clone()).on_binding_end(ledger.hook());
         if reason == "expired" {
             service = service.expires_in(Duration::from_millis(200));
         }
@@ -445,20 +447,20 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
 fn a_binding_has_not_ended_while_a_call_of_it_runs() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_has_not_ended_while_a_call_of_it_runs"));
     let (name, ledger) = (Room::name("runs"), Ledger::default());
-    let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
+    let server = server().export(&name, Reception::serve(ledger.clone()).on_binding_end(ledger.hook()));
     let running = server.start().unwrap();
     let (mut dying, mut other) = (bound(&name), bound(&name));
     let id = running.bindings().list()[0].id();
     // Waiting calls, perhaps next to others over further channels.
     dying.ask("wait 0 3");
-    until("the calls to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 3).then_some(()));
+    until("the calls to begin", || (ledger.reception.begun.load(Ordering::SeqCst) == 3).then_some(()));
     drop(dying);
     until("its end to be heard", || (running.bindings().list().len() == 1).then_some(()));
     for _ in 0..100 {
         assert_eq!(other.ask("add 0"), "3");
         assert!(ledger.heard().is_empty(), "its calls still run");
     }
-    ledger.desk.open.store(1, Ordering::SeqCst);
+    ledger.reception.open.store(1, Ordering::SeqCst);
     until("the hook and the drop", || (ledger.heard().len() == 2).then_some(()));
     assert_eq!(ledger.heard(), [Heard::Hook(id), Heard::Dropped(id, id)]);
 }
@@ -468,13 +470,13 @@ fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_the_end_of_a_binding"));
     for reason in ["died", "revoked"] {
         let (name, ledger) = (Room::name(&format!("late-{reason}")), Ledger::default());
-        let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
+        let server = server().export(&name, Reception::serve(ledger.clone()).on_binding_end(ledger.hook()));
         let running = server.start().unwrap();
         let path = running.paths().next().unwrap().to_owned();
         let mut client = bound(&name);
         let id = running.bindings().list()[0].id();
         client.ask("wait 0 1");
-        until("the call to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 1).then_some(()));
+        until("the call to begin", || (ledger.reception.begun.load(Ordering::SeqCst) == 1).then_some(()));
         match reason {
             "died" => drop(client),
             _ => assert_eq!(running.bindings().revoke(|_| true), 1),
@@ -487,7 +489,7 @@ fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
         });
         // The handler returns only after the shutdown has begun.
         until("the name to go", || (!path.exists()).then_some(()));
-        ledger.desk.open.store(1, Ordering::SeqCst);
+        ledger.reception.open.store(1, Ordering::SeqCst);
         let ended = vec![Heard::Hook(id), Heard::Dropped(id, id)];
         assert_eq!(shutdown.join().unwrap(), (0, ended), "{reason}");
     }
@@ -514,9 +516,9 @@ fn each_import_is_one_owner_within_its_domain_too() {
     // A procedure that calls another interface is that call's caller. Its own caller stays the
     // same.
     let teller = Ledger { other: Some(other), ..Ledger::default() };
-    let desk = Room::name("teller");
-    let serving = server().export(&desk, Desk::serve(teller.clone())).start().unwrap();
-    let mut puppet = bound(&desk);
+    let reception = Room::name("teller");
+    let serving = server().export(&reception, Reception::serve(teller.clone())).start().unwrap();
+    let mut puppet = bound(&reception);
     let said = puppet.ask("workers 0");
     let remote = serving.bindings().list()[0].id();
     assert_eq!(said, format!("({remote}, {other_id}, {remote})"));

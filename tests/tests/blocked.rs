@@ -11,8 +11,8 @@ const FOR_EVER: u64 = 3_600_000;
 /// The number of activations that may be blocked in one user's calls.
 const BLOCKED: u32 = 16;
 
-/// A server in a process of its own, with `processors` processors, and the name of the desk that it
-/// exports.
+/// A server in a process of its own, with `processors` processors, and the name of the reception
+/// that it exports.
 fn server(of: &str, processors: u32, blocked: u32) -> (Puppet, String) {
     let name = Room::name(&format!("{of}-{processors}"));
     let mut server = Puppet::with_processors(SERVER, processors);

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use underpass::{Limits, Server, estacks, processors};
-use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, until};
+use underpass_tests::{PublicRoom, Puppet, Reception, Receptionist, Room, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// The most stacks that are kept, for each activation and for all together, once the others were
@@ -17,24 +17,24 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// `count` bindings of one process call at once. At most `bound` of the calls may wait in their
 /// handlers.
 fn so_many_wait(name: &str, count: usize, bound: usize) {
-    let (name, clerk) = (Room::name(name), Clerk::default());
+    let (name, receptionist) = (Room::name(name), Receptionist::default());
     let own = underpass_os::process::user();
     let _running = Server::new()
         .directory(PublicRoom::directory(SERVER))
         .limits_of(own, Limits::NONE)
-        .export(&name, Desk::serve(clerk.clone()))
+        .export(&name, Reception::serve(receptionist.clone()))
         .start()
         .unwrap();
     let shortages = estacks::counts().shortages;
     estacks::set(bound);
-    let begun = || clerk.begun.load(Ordering::SeqCst) as usize;
+    let begun = || receptionist.begun.load(Ordering::SeqCst) as usize;
     let mut puppet = Puppet::start(SERVER);
     assert_eq!(puppet.ask(&format!("import {name} {count}")), "()");
     assert_eq!(puppet.ask("each"), "begun");
     until("as many to wait as may", || (begun() >= bound).then_some(()));
     until("the others to have to wait", || (estacks::counts().shortages > shortages).then_some(()));
     assert!(begun() <= bound + activations(), "{} have begun, {:?}", begun(), estacks::counts());
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
     assert_eq!(begun(), count);
     assert_eq!(puppet.ask(&format!("add {}", count - 1)), "3");

@@ -10,7 +10,9 @@ mod liar;
 #[path = "hostile/lying_server.rs"]
 mod lying_server;
 
-use end::{BAD_ARGUMENTS, DONE, End, HEAD, announcement, blob, on_the_stack, out_of_band, until_gone};
+use end::{
+    BAD_ARGUMENTS, DONE, End, HEAD, announcement, on_the_stack, out_of_band, payload_file, until_gone,
+};
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -168,19 +170,20 @@ fn a_channel_that_nobody_asked_for_closes_the_binding() {
 }
 
 #[test]
-fn an_annex_that_its_client_did_not_make_closes_the_binding() {
-    let _watchdog = Watchdog::new("an_annex_that_its_client_did_not_make_closes_the_binding");
-    let mut scene = Scene::new("annexes");
-    let (_annex, file) = OverflowBuffer::create(1).unwrap().unwrap();
+fn an_overflow_buffer_that_its_client_did_not_make_closes_the_binding() {
+    let _watchdog = Watchdog::new("an_overflow_buffer_that_its_client_did_not_make_closes_the_binding");
+    let mut scene = Scene::new("overflow-buffers");
+    let (_overflow_buffer, file) = OverflowBuffer::create(1).unwrap().unwrap();
     scene.count();
-    let in_annex = |slot| Cell { place: PayloadPlace::OverflowBuffer, length: 10, ..Cell::new(slot, DONE) };
+    let in_overflow_buffer =
+        |slot| Cell { place: PayloadPlace::OverflowBuffer, length: 10, ..Cell::new(slot, DONE) };
     // A buffer that does not exist, whatever the buffer word says. A buffer that the server makes,
     // for a reply and for nothing.
-    scene.violates(|end| end.post(&in_annex(call(end).slot())));
+    scene.violates(|end| end.post(&in_overflow_buffer(call(end).slot())));
     scene.violates(|end| {
         let call = call(end);
         end.channel.set_mapped_overflow(call.slot(), 1);
-        end.post(&in_annex(call.slot()));
+        end.post(&in_overflow_buffer(call.slot()));
     });
     scene.violates(|end| {
         let slot = call(end).slot();
@@ -199,7 +202,7 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
         let lie = |end: &End| {
             let call = call(end);
             end.channel.set_mapped_overflow(call.slot(), number);
-            end.post(&Cell { length, ..in_annex(call.slot()) });
+            end.post(&Cell { length, ..in_overflow_buffer(call.slot()) });
         };
         scene.lied_to(lie, |client| violation(client.echo(&[7; 40_000])));
     }
@@ -402,7 +405,7 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
         end.fill_stack(slot, &huge);
         end.post(&on_the_stack(slot, DONE, STACK as u32));
         let slot = call(end).slot();
-        end.pass(slot, huge.len() as u64, blob(&huge).as_fd());
+        end.pass(slot, huge.len() as u64, payload_file(&huge).as_fd());
         end.post(&out_of_band(slot, DONE));
         end.post(&Cell::inline(call(end).slot(), BAD_ARGUMENTS, &[2, b'n', b'o']).unwrap());
         end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
@@ -426,13 +429,13 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
 }
 
 #[test]
-fn a_blob_that_is_not_as_announced_closes_the_binding() {
-    let _watchdog = Watchdog::new("a_blob_that_is_not_as_announced_closes_the_binding");
-    let scene = Scene::new("blobs");
+fn a_payload_file_that_is_not_as_announced_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_payload_file_that_is_not_as_announced_closes_the_binding");
+    let scene = Scene::new("payload-files");
     for (announced, there) in [(1_000_000, 10), (1, 0), (LARGEST + 1, 10), (u64::MAX, 10)] {
         scene.violates(|end| {
             let slot = call(end).slot();
-            end.pass(slot, announced, blob(&vec![1; there]).as_fd());
+            end.pass(slot, announced, payload_file(&vec![1; there]).as_fd());
             end.post(&out_of_band(slot, DONE));
         });
     }
@@ -506,7 +509,7 @@ fn an_import_of_nonsense_fails() {
 fn memory_that_can_t_be_trusted_is_not_mapped() {
     let _watchdog = Watchdog::new("memory_that_can_t_be_trusted_is_not_mapped");
     let mut scene = Scene::new("memory");
-    let unsealed = blob(&[0]);
+    let unsealed = payload_file(&[0]);
     unsealed.write(&[0], REGION as u64 - 1).unwrap();
     let (_, small) = Memory::create("hostile", REGION - 4096).unwrap();
     let (_, large) = Memory::create("hostile", REGION + 4096).unwrap();

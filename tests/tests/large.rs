@@ -21,7 +21,7 @@ fn import(server: &ServerProcess) -> ProbeClient {
 
 /// The overflow buffers that `pid` has mapped: their number, their bytes, and the bytes that are in
 /// memory.
-fn annexes_of(pid: u32) -> (usize, u64, u64) {
+fn overflow_buffers_of(pid: u32) -> (usize, u64, u64) {
     let maps = read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let (mut count, mut room, mut filled, mut inside) = (0, 0, 0, false);
     let kib =
@@ -43,10 +43,10 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
 }
 
 /// The files of the overflow buffers that `pid` has mapped, one entry for each mapping.
-fn lines_of_annexes(pid: u32) -> Vec<String> {
+fn lines_of_overflow_buffers(pid: u32) -> Vec<String> {
     let maps = read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let annexes = maps.lines().filter(|line| line.contains("underpass-overflow"));
-    annexes.filter_map(|line| line.split_whitespace().nth(4).map(str::to_owned)).collect()
+    let overflow_buffers = maps.lines().filter(|line| line.contains("underpass-overflow"));
+    overflow_buffers.filter_map(|line| line.split_whitespace().nth(4).map(str::to_owned)).collect()
 }
 
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
@@ -98,12 +98,12 @@ fn one_overflow_buffer_serves_calls_one_after_the_other() {
     for n in 0..50 {
         comes_back(&client, 1_000_000, n);
     }
-    assert_eq!(annexes_of(server.pid()).0, 1);
-    assert_eq!(annexes_of(server.pid()).1, 1 << 20);
+    assert_eq!(overflow_buffers_of(server.pid()).0, 1);
+    assert_eq!(overflow_buffers_of(server.pid()).1, 1 << 20);
     comes_back(&client, 1 << 20, 0);
     // The file thread unmaps the buffer that it replaces, and may come to that after the reply.
     until("one with more room, in its place", || {
-        let (count, room, _) = annexes_of(server.pid());
+        let (count, room, _) = overflow_buffers_of(server.pid());
         ((count, room) == (1, 2 << 20)).then_some(())
     });
     before.until_no_others();
@@ -112,10 +112,10 @@ fn one_overflow_buffer_serves_calls_one_after_the_other() {
     for _ in 0..5 {
         second.fill(3_000_000).unwrap();
     }
-    let (count, room, _) = annexes_of(server.pid());
+    let (count, room, _) = overflow_buffers_of(server.pid());
     assert_eq!((count, room), (2, (2 << 20) + (4 << 20)));
     drop((client, second));
-    until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+    until("its overflow buffers to go", || (overflow_buffers_of(server.pid()).0 == 0).then_some(()));
 }
 
 /// Even if nothing but its results is large, a server uses its client's memory for them.
@@ -140,7 +140,7 @@ fn large_results_of_small_arguments_use_an_overflow_buffer() {
     };
     let running = underpass::Server::new().export(&name, ListsAsync::serve(Counting, spawn)).start().unwrap();
     let lists = ListsClient::import(&name).unwrap();
-    let own = || lines_of_annexes(std::process::id());
+    let own = || lines_of_overflow_buffers(std::process::id());
     until("both sides to have it mapped", || {
         let list = lists.list(100_000).unwrap();
         assert!(list.len() == 100_000 && list.iter().all(|(number, text)| *text == number.to_string()));
@@ -258,7 +258,7 @@ fn concurrent_calls_have_overflow_buffers_of_their_own() {
         })
         .collect();
     callers.into_iter().for_each(|caller| caller.join().unwrap());
-    let (_, room, _) = annexes_of(server.pid());
+    let (_, room, _) = overflow_buffers_of(server.pid());
     assert!(room <= 16 * OVERFLOW_TOTAL as u64, "{room} bytes");
 }
 
@@ -270,7 +270,9 @@ fn pages_that_nobody_uses_go_back_to_the_system() {
     for round in 0..2 {
         comes_back(&client, 3_000_000, round);
         comes_back(&client, 3_000_000, round);
-        until("the annex to go, with its pages", || (annexes_of(server.pid()).0 == 0).then_some(()));
+        until("the overflow buffer to go, with its pages", || {
+            (overflow_buffers_of(server.pid()).0 == 0).then_some(())
+        });
     }
 }
 
@@ -279,7 +281,7 @@ fn a_users_overflow_buffers_are_limited_and_calls_go_on_without() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bytes_of_them");
     let name = Room::name("few");
     let mut command = Command::new(SERVER);
-    command.args([&*name, "few-annexes", "262144"]);
+    command.args([&*name, "overflow-bytes", "262144"]);
     let server = ServerProcess::run(command, &name);
     let (first, second) = (import(&server), import(&server));
     for round in 0..3 {
@@ -288,14 +290,14 @@ fn a_users_overflow_buffers_are_limited_and_calls_go_on_without() {
         comes_back(&first, 300_000, round);
         assert_eq!(second.fill(200_000).unwrap().len(), 200_000);
     }
-    let (count, room, _) = annexes_of(server.pid());
-    assert!(count <= 1 && room <= 256 << 10, "{count} annexes of {room} bytes");
+    let (count, room, _) = overflow_buffers_of(server.pid());
+    assert!(count <= 1 && room <= 256 << 10, "{count} overflow buffers of {room} bytes");
     // The second client uses the memory that the first one had.
     drop(first);
-    until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+    until("its overflow buffers to go", || (overflow_buffers_of(server.pid()).0 == 0).then_some(()));
     let third = import(&server);
     comes_back(&third, 200_000, 0);
-    assert_eq!(annexes_of(server.pid()).0, 1);
+    assert_eq!(overflow_buffers_of(server.pid()).0, 1);
 }
 
 #[test]
@@ -304,10 +306,10 @@ fn a_user_is_charged_for_the_overflow_buffers_that_exist() {
     let name = Room::name("counted");
     let mut command = Command::new(SERVER);
     // Room for a buffer of 256 KiB, and for one without pages.
-    command.args([&*name, "few-annexes", "327680"]);
+    command.args([&*name, "overflow-bytes", "327680"]);
     let server = ServerProcess::run(command, &name);
     let (first, second) = (import(&server), import(&server));
-    let mapped = || annexes_of(server.pid()).0;
+    let mapped = || overflow_buffers_of(server.pid()).0;
     comes_back(&first, 200_000, 1);
     comes_back(&second, 200_000, 2);
     assert_eq!(mapped(), 1, "the first one's alone");
@@ -324,20 +326,20 @@ fn a_user_is_charged_for_the_overflow_buffers_that_exist() {
 fn overflow_buffers_are_freed_when_either_side_dies() {
     let _watchdog = Watchdog::new("overflow_buffers_are_freed_when_either_side_dies");
     let server = server("client-dies");
-    let keeper = import(&server);
-    keeper.null().unwrap();
+    let survivor = import(&server);
+    survivor.null().unwrap();
     let before = Files::of(server.pid());
     for _ in 0..5 {
         let mut client = Command::new(SERVER).args([server.name(), "large", "1000000000"]).spawn().unwrap();
-        until("it to call", || (annexes_of(server.pid()).0 > 0).then_some(()));
+        until("it to call", || (overflow_buffers_of(server.pid()).0 > 0).then_some(()));
         client.kill().unwrap();
         client.wait().unwrap();
         until("the server to let go", || {
-            (annexes_of(server.pid()).0 == 0 && before.others() == 0).then_some(())
+            (overflow_buffers_of(server.pid()).0 == 0 && before.others() == 0).then_some(())
         });
     }
     let mut server = server;
-    let client = keeper;
+    let client = survivor;
     comes_back(&client, 100_000, 0);
     let sent = bytes(1_000_000, 3);
     let caller = {

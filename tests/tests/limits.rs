@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{Limits, Server};
 use underpass_skip::skip;
-use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, until};
+use underpass_tests::{
+    ANOTHER, PublicRoom, Puppet, Reception, Receptionist, Room, SOMEBODY, Watchdog, until,
+};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -27,8 +29,8 @@ fn a_users_bindings_are_limited_and_other_users_are_unaffected() {
     let _running = server()
         .limits(few)
         .limits_of(ANOTHER, Limits { bindings: 2, ..few })
-        .export(&name, Desk::serve(Clerk::default()))
-        .export(&second, Desk::serve(Clerk::default()))
+        .export(&name, Reception::serve(Receptionist::default()))
+        .export(&second, Reception::serve(Receptionist::default()))
         .start()
         .unwrap();
     let [mut root, mut somebody, mut another] =
@@ -57,7 +59,7 @@ fn a_users_memory_is_limited_apart_from_its_bindings() {
     let own = underpass_os::process::user();
     let _running = server()
         .limits_of(own, Limits { memory: 5 << 20, ..Limits::default() })
-        .export(&name, Desk::serve(Clerk::default()))
+        .export(&name, Reception::serve(Receptionist::default()))
         .start()
         .unwrap();
     let mut puppet = Puppet::start(SERVER);
@@ -73,7 +75,7 @@ fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
         skip!("only root can become another user");
     }
     let name = Room::name("thousands");
-    let running = server().export(&name, Desk::serve(Clerk::default())).start().unwrap();
+    let running = server().export(&name, Reception::serve(Receptionist::default())).start().unwrap();
     let mut greedy = Puppet::of_user(SERVER, SOMEBODY);
     assert_eq!(greedy.ask(&format!("import {name} 256")), "()");
     let refused = greedy.ask(&format!("import {name} 5000"));
@@ -88,15 +90,15 @@ fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
 fn calls_beyond_their_users_limit_wait_and_then_run() {
     let _watchdog = Watchdog::new("calls_beyond_their_users_limit_wait");
     let name = Room::name("calls");
-    let clerk = Clerk::default();
+    let receptionist = Receptionist::default();
     let own = underpass_os::process::user();
     const CALLS: usize = 10;
     let _running = server()
         .limits_of(own, Limits { calls: CALLS, ..Limits::default() })
-        .export(&name, Desk::serve(clerk.clone()))
+        .export(&name, Reception::serve(receptionist.clone()))
         .start()
         .unwrap();
-    let begun = || clerk.begun.load(Ordering::SeqCst) as usize;
+    let begun = || receptionist.begun.load(Ordering::SeqCst) as usize;
     let mut puppet = Puppet::start(SERVER);
     assert_eq!(puppet.ask(&format!("import {name} 3")), "()");
     puppet.ask("wait 0 40");
@@ -107,7 +109,7 @@ fn calls_beyond_their_users_limit_wait_and_then_run() {
     assert_eq!(puppet.ask("add 2"), "3", "calls that nothing overlaps are never held");
     assert_eq!(puppet.ask("add 2"), "3");
     assert_eq!(begun(), CALLS + 2);
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), ["()"; 60].join(" "), "all have run in the end");
     assert_eq!(begun(), 60);
 }
@@ -130,7 +132,8 @@ fn a_slow_decision_about_one_user_keeps_no_other_out() {
         }
         true
     };
-    let _running = server().export(&name, Desk::serve(Clerk::default()).authorize(decide)).start().unwrap();
+    let _running =
+        server().export(&name, Reception::serve(Receptionist::default()).authorize(decide)).start().unwrap();
     let [mut slow, mut other] = [SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
     slow.begin(&format!("import {name} 1"));
     until("the slow question", || asked.load(Ordering::SeqCst).then_some(()));

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 use underpass::{Limits, Server, estacks};
-use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, kib_of, until};
+use underpass_tests::{PublicRoom, Puppet, Reception, Receptionist, Room, Watchdog, kib_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -19,11 +19,11 @@ fn ten_thousand_calls_wait_on_stacks_of_their_own() {
     let _watchdog = Watchdog::new("ten_thousand_calls_wait_on_stacks_of_their_own");
     let files = underpass_os::process::raise_files().unwrap() as usize;
     let count = 10_000.min(files.saturating_sub(500));
-    let (name, clerk) = (Room::name("stacks"), Clerk::default());
+    let (name, receptionist) = (Room::name("stacks"), Receptionist::default());
     let _running = Server::new()
         .directory(PublicRoom::directory(SERVER))
         .limits_of(underpass_os::process::user(), Limits::NONE)
-        .export(&name, Desk::serve(clerk.clone()))
+        .export(&name, Reception::serve(receptionist.clone()))
         .start()
         .unwrap();
     estacks::set(count + 1);
@@ -42,7 +42,7 @@ fn ten_thousand_calls_wait_on_stacks_of_their_own() {
     // Two mappings each where a guard page is a mapping of its own. A process may usually have
     // 65,530.
     assert!(maps <= 2 * count + 1000, "{maps} mappings");
-    clerk.open.store(1, Ordering::SeqCst);
+    receptionist.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
     until("the last to end", || (estacks::counts().associated == 0).then_some(()));
 }

@@ -1,8 +1,8 @@
 //! Passes open files with calls: `cargo run --example files`.
 //!
-//! A log keeper that could run in a sandbox, because it opens no file by itself. Its client opens
-//! the log and passes it. The keeper returns a pipe, from which the client reads the found lines
-//! while the keeper still searches.
+//! A log reader that could run in a sandbox, because it opens no file by itself. Its client opens
+//! the log and passes it. The client gets a pipe, from which it reads the found lines while the log
+//! reader still searches.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write, pipe};
@@ -19,7 +19,7 @@ struct Question {
 }
 
 #[underpass::interface]
-trait Keeper {
+trait LogReader {
     /// The lines of the log that contain the word.
     fn search(&self, question: Question) -> Result<OwnedFd, CallError>;
     /// The length of the log. The caller keeps the file.
@@ -28,7 +28,7 @@ trait Keeper {
 
 struct Diligent;
 
-impl Keeper for Diligent {
+impl LogReader for Diligent {
     fn search(&self, Question { log, word }: Question) -> Result<OwnedFd, CallError> {
         let (found, mut to) = pipe().map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))?;
         // A kernel thread, because reading files blocks.
@@ -58,19 +58,19 @@ impl Drop for Other {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(name) = std::env::args().nth(1) {
-        return Ok(Server::new().export(&name, Keeper::serve(Diligent)).run()?);
+        return Ok(Server::new().export(&name, LogReader::serve(Diligent)).run()?);
     }
-    let name = format!("log-keeper-{}", std::process::id());
+    let name = format!("log-reader-{}", std::process::id());
     let _server = Other(Command::new(std::env::current_exe()?).arg(&name).spawn()?);
-    let keeper = KeeperClient::import_within(&name, Duration::from_secs(10))?;
+    let reader = LogReaderClient::import_within(&name, Duration::from_secs(10))?;
 
     let path = std::env::temp_dir().join(&name);
     std::fs::write(&path, "all is well\nfire in room 7\nall is well\nfire is out\n")?;
     let log = File::open(&path)?;
     std::fs::remove_file(&path)?;
-    println!("{} bytes", keeper.length(&log)?);
+    println!("{} bytes", reader.length(&log)?);
     let mut lines = String::new();
-    File::from(keeper.search(Question { log, word: "fire".to_owned() })?).read_to_string(&mut lines)?;
+    File::from(reader.search(Question { log, word: "fire".to_owned() })?).read_to_string(&mut lines)?;
     print!("{lines}");
     assert_eq!(lines, "fire in room 7\nfire is out\n");
     Ok(())

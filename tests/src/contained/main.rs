@@ -1,10 +1,10 @@
 //! A domain in a container. It has namespaces of its own, and sees only the directory of names,
 //! mounted at another place.
 //!
-//! `underpass-test-contained WALLS serve NAME` exports a `Probe` as NAME, a `Desk` as NAME-desk and
-//! a `Worker` as NAME-worker. `underpass-test-contained WALLS call NAME` imports a `Probe` and a
-//! `Desk` of these names and calls them in each possible way. It prints what it sees of the system,
-//! and its process.
+//! `underpass-test-contained WALLS serve NAME` exports a `Probe` as NAME, a `Reception` as
+//! NAME-reception and a `Worker` as NAME-worker. `underpass-test-contained WALLS call NAME` imports
+//! a `Probe` and a `Reception` of these names and calls them in each possible way. It prints what
+//! it sees of the system, and its process.
 //!
 //! `underpass-test-contained WALLS left NAME,NAME,...` calls `left` of the `Worker` of the first
 //! name, for the others, with a deadline of one minute, and prints the result.
@@ -31,7 +31,8 @@ use std::time::Duration;
 use underpass::{Server, thread};
 use underpass_os::confine::Limit;
 use underpass_tests::{
-    Clerk, Desk, DeskClient, Diligent, Probe, ProbeClient, Room, ServerProcess, Subject, Worker, WorkerClient,
+    Diligent, Probe, ProbeClient, Reception, ReceptionClient, Receptionist, Room, ServerProcess, Subject,
+    Worker, WorkerClient,
 };
 
 /// The exit status that says that this user can have no containers on this system.
@@ -54,10 +55,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     match what.as_str() {
         "serve" => {
-            let desk = Desk::serve(Clerk::default());
+            let reception = Reception::serve(Receptionist::default());
             let server = Server::new().export(name, Probe::serve(Subject::default()));
             let worker = Worker::serve(Diligent::new());
-            Ok(server.export(format!("{name}-desk"), desk).export(format!("{name}-worker"), worker).run()?)
+            Ok(server
+                .export(format!("{name}-reception"), reception)
+                .export(format!("{name}-worker"), worker)
+                .run()?)
         }
         "call" => call(name),
         "left" => {
@@ -148,9 +152,9 @@ fn call(name: &str) -> Result<(), Box<dyn Error>> {
     seen.sort();
     println!("{} {}", std::process::id(), seen.join(" "));
     let probe = ProbeClient::import_within(name, ServerProcess::soon())?;
-    let desk = DeskClient::import_within(&format!("{name}-desk"), ServerProcess::soon())?;
-    calls(&probe, &desk)?;
-    let there = (probe.clone(), desk.clone());
+    let reception = ReceptionClient::import_within(&format!("{name}-reception"), ServerProcess::soon())?;
+    calls(&probe, &reception)?;
+    let there = (probe.clone(), reception.clone());
     thread::spawn(move || calls(&there.0, &there.1).map_err(|e| e.to_string()))
         .join()
         .map_err(|_| "a panic")??;
@@ -160,14 +164,14 @@ fn call(name: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn calls(probe: &ProbeClient, desk: &DeskClient) -> Result<(), Box<dyn Error>> {
+fn calls(probe: &ProbeClient, reception: &ReceptionClient) -> Result<(), Box<dyn Error>> {
     const MANY: u8 = 200;
     (0..MANY).try_for_each(|n| probe.add(n, 1).map(|sum| assert_eq!(sum, n + 1)))?;
     assert_eq!(probe.echo(&[7; 100_000])?, [7; 100_000]);
     assert_eq!(probe.fill(1 << 20)?.len(), 1 << 20);
     let bounded = probe.clone().with_deadline(Duration::from_secs(60));
     assert_eq!(bounded.count(&vec![1; 1 << 20])?, 1 << 20);
-    let [before, after, elsewhere] = desk.who()?;
+    let [before, after, elsewhere] = reception.who()?;
     assert!(before.is_some() && before == after && elsewhere.is_none());
     Ok(())
 }

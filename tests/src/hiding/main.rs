@@ -81,10 +81,10 @@ fn client(name: &str, how: &str) -> Result<(), Box<dyn Error>> {
     match how {
         "unsent" => {
             // An out-of-band message of one file, for the last slot.
-            let mut parcel = [0; 16];
-            (parcel[0], parcel[1], parcel[2], parcel[4]) = (1, 1, 63, 1);
+            let mut announcement = [0; 16];
+            (announcement[0], announcement[1], announcement[2], announcement[4]) = (1, 1, 63, 1);
             let file = own[0].try_clone()?;
-            own.into_iter().try_for_each(|own| Socket::adopt(own)?.send(&parcel, &[file.as_fd()]))?;
+            own.into_iter().try_for_each(|own| Socket::adopt(own)?.send(&announcement, &[file.as_fd()]))?;
         }
         _ => shelf.put(hidden(own, how)?)?,
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use underpass::{CallError, Handler, Outcome, Running, Server, Shared};
-use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, Files, ProbeClient, Room, Watchdog, until};
+use underpass_tests::{Files, Jobs, JobsAsync, JobsClient, ProbeClient, Room, Watchdog, until};
 
 /// Counts a handler while it is held.
 struct Held(Arc<AtomicU32>);
@@ -36,10 +36,10 @@ struct Office {
     held: Arc<AtomicU32>,
     probes: HashMap<String, ProbeClient>,
     /// Another office, and its results.
-    other: Option<(ErrandsClient, Said)>,
+    other: Option<(JobsClient, Said)>,
 }
 
-impl ErrandsAsync for Office {
+impl JobsAsync for Office {
     async fn echo(&self, bytes: &[u8], ms: u64) -> Result<Vec<u8>, CallError> {
         if ms > 0 {
             smol::Timer::after(Duration::from_millis(ms)).await;
@@ -109,7 +109,7 @@ fn office(
     of: &str,
     probes: &[&ProbeClient],
     spawn: impl Fn(Handler) + Send + Sync + 'static,
-) -> (Running, ErrandsClient, Arc<AtomicU32>) {
+) -> (Running, JobsClient, Arc<AtomicU32>) {
     let held = Arc::new(AtomicU32::new(0));
     let probes = probes.iter().map(|&probe| ("probe".to_owned(), probe.clone())).collect();
     let office = Office { held: held.clone(), probes, other: None };
@@ -117,14 +117,10 @@ fn office(
     (running, client, held)
 }
 
-fn open(
-    of: &str,
-    office: Office,
-    spawn: impl Fn(Handler) + Send + Sync + 'static,
-) -> (Running, ErrandsClient) {
+fn open(of: &str, office: Office, spawn: impl Fn(Handler) + Send + Sync + 'static) -> (Running, JobsClient) {
     let name = Room::name(of);
-    let running = Server::new().export(&name, ErrandsAsync::serve(office, spawn)).start().unwrap();
-    (running, ErrandsClient::import(&name).unwrap())
+    let running = Server::new().export(&name, JobsAsync::serve(office, spawn)).start().unwrap();
+    (running, JobsClient::import(&name).unwrap())
 }
 
 fn name(executor: &Executor, of: &str) -> String {

@@ -6,7 +6,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use underpass::{CallError, ImportError, Outcome, Running, Server};
 use underpass_skip::skip;
 use underpass_tests::{
-    Clerk, Desk, DeskClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until,
+    Probe, ProbeClient, Reception, ReceptionClient, Receptionist, Room, ServerProcess, Subject, Watchdog,
+    until,
 };
 
 const CONTAINED: &str = env!("CARGO_BIN_EXE_underpass-test-contained");
@@ -45,14 +46,14 @@ pub fn serving_inside(walls: &str, name: &str) -> Option<ServerProcess> {
 
 /// Removes what a killed server in a container leaves behind.
 pub fn tidy(name: &str) {
-    for name in [name.to_owned(), format!("{name}-desk"), format!("{name}-worker")] {
+    for name in [name.to_owned(), format!("{name}-reception"), format!("{name}-worker")] {
         let _ = std::fs::remove_file(Room::directory().join(name));
     }
 }
 
 fn serve_outside(name: &str) -> Running {
     let server = Server::new().export(name, Probe::serve(Subject::default()));
-    server.export(format!("{name}-desk"), Desk::serve(Clerk::default())).start().unwrap()
+    server.export(format!("{name}-reception"), Reception::serve(Receptionist::default())).start().unwrap()
 }
 
 #[test]
@@ -79,16 +80,17 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
                 skip!("this user can make no container");
             };
             let probe = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
-            let desk = DeskClient::import_within(&format!("{name}-desk"), ServerProcess::soon()).unwrap();
+            let reception =
+                ReceptionClient::import_within(&format!("{name}-reception"), ServerProcess::soon()).unwrap();
             assert_eq!((probe.add(1, 2), probe.pid()), (Ok(3), Ok(1)));
             assert_eq!(probe.echo(&[7; 100_000]), Ok(vec![7; 100_000]));
             assert_eq!(probe.fill(1 << 20).map(|bytes| bytes.len()), Ok(1 << 20));
             // It cannot see this process: its namespaces have no number for the process and no name
             // for its user.
-            let [who, ..] = desk.who().unwrap();
+            let [who, ..] = reception.who().unwrap();
             assert_eq!(who.map(|who| (who.pid, who.pidfd)), Some((0, true)));
             let asleep = std::thread::spawn(move || probe.nap(3_600_000).unwrap_err());
-            until("a call under way", || (desk.add(1, 2) == Ok(3)).then_some(()));
+            until("a call under way", || (reception.add(1, 2) == Ok(3)).then_some(()));
             server.kill();
             assert!(matches!(
                 asleep.join().unwrap(),
@@ -97,7 +99,7 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
             // The process that had started the server died first.
             let dead = |found: Option<ImportError>| matches!(found, Some(ImportError::Dead(_))).then_some(());
             until("its end", || dead(ProbeClient::import(&name).err()));
-            until("its end", || dead(DeskClient::import(&format!("{name}-desk")).err()));
+            until("its end", || dead(ReceptionClient::import(&format!("{name}-reception")).err()));
         }
         tidy(&name);
     }

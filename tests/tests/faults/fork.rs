@@ -142,7 +142,7 @@ fn dies_before_its_child(what: &str) {
 fn a_servers_child_leaves_its_name_and_its_bindings() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_servers_child_leaves_its_name_and_its_bindings"));
     let name = Room::name("parent");
-    let service = underpass_tests::Desk::serve(underpass_tests::Clerk::default());
+    let service = underpass_tests::Reception::serve(underpass_tests::Receptionist::default());
     let mut running =
         Some(Server::new().directory(PublicRoom::directory(SERVER)).export(&name, service).start().unwrap());
     let mut puppet = Puppet::start(SERVER);

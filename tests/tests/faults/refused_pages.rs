@@ -48,7 +48,7 @@ fn comes_back(client: &ProbeClient, len: usize) {
 
 #[test]
 fn a_refused_page_of_an_overflow_buffer_is_the_error_of_one_call() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("a_page_of_an_annex_that_is_refused"));
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_page_of_an_overflow_buffer_that_is_refused"));
     let server = ServerProcess::start(SERVER, &Room::name("refused"), "probe");
     let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
     const LEN: usize = 200_000;

@@ -99,13 +99,13 @@ fn the_files_of_a_call_given_up_are_closed() {
 fn a_binding_given_up_leaves_no_file() {
     let _watchdog = Watchdog::new("a_binding_given_up_leaves_no_file");
     let server = server("dropped");
-    let keeper = import(&server);
+    let other = import(&server);
     let hasty = import(&server).with_deadline(Duration::from_millis(20));
     let (file, reader) = watched();
     late(hasty.hold(file));
     // The procedure continues, and its result is dropped.
     drop(hasty);
-    keeper.let_go().unwrap();
+    other.let_go().unwrap();
     closed_everywhere(reader);
 }
 

@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::end::End;
-use crate::liars::{bind, lied_to, parcel};
+use crate::liars::{announcement_of_files, bind, lied_to};
 use crate::lock::Lock;
 use crate::missing_page::{MissingPage, Userfault};
 use crate::public;
@@ -76,7 +76,7 @@ fn a_lock_that_a_peer_holds_for_ever_holds_up_nobody_else() {
 #[test]
 fn an_overflow_buffer_whose_lock_its_client_holds_is_replaced() {
     let _watchdog = Watchdog::new("an_overflow_buffer_whose_lock_its_client_holds_is_replaced");
-    Scene::with(public("held-annex")).goes_on_with(&[Lock::Annex]);
+    Scene::with(public("held-overflow-buffer")).goes_on_with(&[Lock::OverflowBuffer]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn ends(how: &str, end: impl FnOnce(&Scene)) {
     };
     let snare = Snare::of_pipe(page, writer.into());
     let liar = bind(&scene.server);
-    liar.say(&parcel(0, 1, 0), &[reader.as_fd()]);
+    liar.say(&announcement_of_files(0, 1, 0), &[reader.as_fd()]);
     drop((reader, liar));
     one_closes(scene.server.pid());
     let begun = Instant::now();
@@ -153,7 +153,7 @@ fn core_dumps_are_written_again_when_no_thread_is_held_up() {
     let snare = Snare::of_pipe(page, writer.into());
     assert_eq!(scene.honest.leaves_dumps(), Ok(true));
     let end = bind(&scene.server);
-    end.say(&parcel(0, 1, 0), &[reader.as_fd()]);
+    end.say(&announcement_of_files(0, 1, 0), &[reader.as_fd()]);
     drop((reader, end));
     until("no core dumps", || (scene.honest.leaves_dumps() == Ok(false)).then_some(()));
     drop(snare);

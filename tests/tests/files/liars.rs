@@ -21,7 +21,7 @@ pub fn procedure(name: &str) -> u16 {
 
 /// The announcement of an out-of-band message with `files` files, whose `length` bytes lie in the
 /// A-stack of `slot`.
-pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
+pub fn announcement_of_files(slot: u16, files: u16, length: u64) -> [u8; 16] {
     let mut bytes = crate::end::announcement(slot, length);
     bytes[1] = 1;
     bytes[4..6].copy_from_slice(&files.to_le_bytes());
@@ -75,20 +75,20 @@ impl Scene {
 #[test]
 fn out_of_band_messages_that_are_not_as_announced_close_the_binding() {
     let _watchdog = Watchdog::new("out_of_band_messages_that_are_not_as_announced_close_the_binding");
-    let scene = Scene::new("parcels");
+    let scene = Scene::new("announcements");
     // Too few files, too many, and none. A slot that does not exist. More files than any message
     // can carry, most of which never arrive.
-    scene.closes(|end, file| end.say(&parcel(0, 3, 0), &[file; 2]));
-    scene.closes(|end, file| end.say(&parcel(0, 1, 0), &[file; 2]));
-    scene.closes(|end, file| end.say(&parcel(0, 0, 0), &[file]));
-    scene.closes(|end, _| end.say(&parcel(0, 1, 0), &[]));
-    scene.closes(|end, file| end.say(&parcel(SLOTS as u16, 1, 0), &[file]));
-    scene.closes(|end, file| end.say(&parcel(0, FILES as u16 + 1, 0), &[file; FILES + 1]));
-    scene.closes(|end, file| end.say(&parcel(0, u16::MAX, 0), &[file; FILES]));
+    scene.closes(|end, file| end.say(&announcement_of_files(0, 3, 0), &[file; 2]));
+    scene.closes(|end, file| end.say(&announcement_of_files(0, 1, 0), &[file; 2]));
+    scene.closes(|end, file| end.say(&announcement_of_files(0, 0, 0), &[file]));
+    scene.closes(|end, _| end.say(&announcement_of_files(0, 1, 0), &[]));
+    scene.closes(|end, file| end.say(&announcement_of_files(SLOTS as u16, 1, 0), &[file]));
+    scene.closes(|end, file| end.say(&announcement_of_files(0, FILES as u16 + 1, 0), &[file; FILES + 1]));
+    scene.closes(|end, file| end.say(&announcement_of_files(0, u16::MAX, 0), &[file; FILES]));
     // Bytes where there are none: in the A-stack, and in a file that is not memory.
     for length in [STACK as u64 + 1, u64::MAX] {
         scene.closes(|end, file| {
-            end.say(&parcel(0, 1, length), &[file]);
+            end.say(&announcement_of_files(0, 1, length), &[file]);
             end.post(&out_of_band(0, procedure("read")));
         });
     }
@@ -104,7 +104,7 @@ fn out_of_band_messages_that_are_not_as_announced_close_the_binding() {
     }
     // A message that claims to bring files, and an out-of-band message for another call.
     scene.closes(|end, file| {
-        end.say(&parcel(1, 1, 0), &[file]);
+        end.say(&announcement_of_files(1, 1, 0), &[file]);
         end.post(&out_of_band(0, procedure("read")));
     });
 }
@@ -117,7 +117,7 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
     let (file, reader) = watched();
     let announced = |slot: u16, what: &str, bytes: &[u8], files: usize| {
         end.fill_stack(slot, bytes);
-        end.say(&parcel(slot, files as u16, bytes.len() as u64), &vec![file.as_fd(); files]);
+        end.say(&announcement_of_files(slot, files as u16, bytes.len() as u64), &vec![file.as_fd(); files]);
         end.post(&out_of_band(slot, procedure(what)));
         assert_eq!(outcome(&end), (slot, BAD_ARGUMENTS), "{what} with {files} files");
     };
@@ -132,7 +132,7 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
     end.fill_stack(6, &[1]);
     end.post(&on_the_stack(6, procedure("maybe"), 1));
     assert_eq!(outcome(&end), (6, BAD_ARGUMENTS), "a file that never came");
-    end.say(&parcel(7, 1, 0), &[file.as_fd()]);
+    end.say(&announcement_of_files(7, 1, 0), &[file.as_fd()]);
     end.post(&out_of_band(7, u16::MAX));
     assert_eq!(outcome(&end), (7, BAD_ARGUMENTS), "no such procedure");
     // The binding goes on, and holds none of the files.
@@ -153,13 +153,13 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
     for round in 0..4 * SLOTS as u16 {
         let slot = round % SLOTS as u16;
         until("room in the socket", || {
-            end.socket.send(&parcel(slot, FILES as u16, 0), &[file.as_fd(); FILES]).ok()
+            end.socket.send(&announcement_of_files(slot, FILES as u16, 0), &[file.as_fd(); FILES]).ok()
         });
     }
     // A call that is told that there is no room for its files. At that point, all earlier calls
     // have been examined.
     end.fill_stack(60, &[1]);
-    end.say(&parcel(60, 1, 1), &[file.as_fd()]);
+    end.say(&announcement_of_files(60, 1, 1), &[file.as_fd()]);
     end.post(&out_of_band(60, procedure("maybe")));
     assert_eq!(outcome(&end), (60, NO_RESOURCES));
     let more = scene.files.others();
@@ -204,7 +204,7 @@ fn call(end: &End) -> u16 {
 
 fn reply(end: &End, slot: u16, bytes: &[u8], files: &[BorrowedFd<'_>]) {
     end.fill_stack(slot, bytes);
-    end.say(&parcel(slot, files.len() as u16, bytes.len() as u64), files);
+    end.say(&announcement_of_files(slot, files.len() as u16, bytes.len() as u64), files);
     end.post(&out_of_band(slot, DONE));
 }
 
@@ -221,8 +221,8 @@ fn a_client_is_not_hurt_by_files_that_do_not_fit_a_result() {
         // An out-of-band message for a call that does not exist, and then an invalid one for this
         // call.
         let slot = call(end);
-        end.say(&parcel(40, 1, 0), &[file.as_fd()]);
-        end.say(&parcel(slot, 2, 0), &[file.as_fd()]);
+        end.say(&announcement_of_files(40, 1, 0), &[file.as_fd()]);
+        end.say(&announcement_of_files(slot, 2, 0), &[file.as_fd()]);
         drop(file);
     };
     lied_to("server", lie, |client| {

@@ -1,7 +1,7 @@
 //! The kernel locks that a client can hold for ever, of files that it passes to its server.
 
 use crate::end::{End, HEAD, announcement, out_of_band};
-use crate::liars::{bind_to, outcome, parcel, procedure};
+use crate::liars::{announcement_of_files, bind_to, outcome, procedure};
 use crate::missing_page::MissingPage;
 use crate::slow::one_closes;
 use crate::snare::Snare;
@@ -31,7 +31,7 @@ pub enum Lock {
     WatchedConnection,
     /// The lock of the inode of an overflow buffer. `MADV_REMOVE`, which gives the pages back,
     /// takes it.
-    Annex,
+    OverflowBuffer,
     /// The lock of a socket's receivers. `recvmsg` takes it. The peer keeps a copy of the passed
     /// end.
     Receiver,
@@ -55,7 +55,7 @@ impl Lock {
         Self::WatchedPipe,
         Self::WatchedSocket,
         Self::WatchedConnection,
-        Self::Annex,
+        Self::OverflowBuffer,
         Self::Receiver,
         Self::Offset,
     ];
@@ -82,7 +82,7 @@ impl Lock {
                 let (ours, theirs) = Socket::pair().unwrap();
                 watched(page, theirs, READY[1], ours, to)
             }
-            Self::Annex => annex(page, to),
+            Self::OverflowBuffer => overflow_buffer(page, to),
             Self::Receiver => receiver(page, to),
             Self::Offset => offset(page, to),
         }
@@ -102,7 +102,7 @@ impl Lock {
 /// Passes `file`, of which no other copy exists, over a binding that then ends.
 fn leave(file: OwnedFd, to: &str) {
     let end = bind_to(to);
-    end.say(&parcel(0, 1, 0), &[file.as_fd()]);
+    end.say(&announcement_of_files(0, 1, 0), &[file.as_fd()]);
     drop((file, end));
 }
 
@@ -114,7 +114,7 @@ fn watched(page: Box<dyn MissingPage>, file: OwnedFd, events: u32, beside: impl 
 
 /// Replaces an overflow buffer while its lock is held. The call that brings the new buffer is
 /// answered.
-fn annex(page: Box<dyn MissingPage>, to: &str) -> Held {
+fn overflow_buffer(page: Box<dyn MissingPage>, to: &str) -> Held {
     let end = bind_to(to);
     let calls = |number: u8, file: &OwnedFd| {
         let mut said = announcement(0, 8);
@@ -169,7 +169,7 @@ fn offset(page: Box<dyn MissingPage>, to: &str) -> Held {
     std::io::Seek::rewind(&mut file).unwrap();
     let snare = Snare::of_offset(page, file.try_clone().unwrap().into());
     let end = bind_to(to);
-    end.say(&parcel(0, 1, 0), &[file.as_fd()]);
+    end.say(&announcement_of_files(0, 1, 0), &[file.as_fd()]);
     end.post(&out_of_band(0, procedure("read")));
     held(snare, (end, file))
 }

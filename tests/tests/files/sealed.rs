@@ -2,7 +2,7 @@
 //! ends.
 
 use crate::end::{BAD_ARGUMENTS, DONE, out_of_band};
-use crate::liars::{bind, outcome, parcel, procedure};
+use crate::liars::{announcement_of_files, bind, outcome, procedure};
 use crate::{import, server};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -67,7 +67,7 @@ fn memory_that_could_change_is_the_error_of_one_call() {
         (null.as_fd(), BAD_ARGUMENTS),
         (good.as_fd(), DONE),
     ] {
-        end.say(&parcel(0, 1, 0), &[file]);
+        end.say(&announcement_of_files(0, 1, 0), &[file]);
         end.post(&out_of_band(0, procedure("total")));
         assert_eq!(outcome(&end), (0, told));
     }

@@ -5,7 +5,7 @@
 //! waits until the peer has read everything, or is gone.
 
 use crate::end::{End, gone};
-use crate::liars::{bind, lied_to, parcel};
+use crate::liars::{announcement_of_files, bind, lied_to};
 use crate::scene::Scene;
 use crate::{SERVER, closed_everywhere, import, server, watched};
 use std::ffi::{c_int, c_void};
@@ -137,21 +137,25 @@ fn a_file_that_no_call_takes_delays_nobody() {
     let scene = Scene::new("slow");
     // It ends with its binding. It is replaced by another file. It comes with a message that takes
     // none. It is one file too few.
-    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 1, 0), socket));
+    scene.holds_nobody_up(|socket| {
+        scene.passes(&bind(&scene.server).socket, &announcement_of_files(0, 1, 0), socket)
+    });
     scene.holds_nobody_up(|socket| {
         let end = bind(&scene.server);
-        scene.passes(&end.socket, &parcel(0, 1, 0), socket);
-        end.say(&parcel(0, 0, 0), &[]);
+        scene.passes(&end.socket, &announcement_of_files(0, 1, 0), socket);
+        end.say(&announcement_of_files(0, 0, 0), &[]);
         one_closes(scene.server.pid());
         assert!(!gone(&end.socket));
     });
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &[0; 16], socket));
-    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 2, 0), socket));
+    scene.holds_nobody_up(|socket| {
+        scene.passes(&bind(&scene.server).socket, &announcement_of_files(0, 2, 0), socket)
+    });
     // As the bytes of a message, and in the place of an overflow buffer.
-    let (bytes, mut annex) = (crate::end::announcement(0, 8), crate::end::announcement(0, 8));
-    (annex[1], annex[6]) = (3, 1);
+    let (bytes, mut overflow_buffer) = (crate::end::announcement(0, 8), crate::end::announcement(0, 8));
+    (overflow_buffer[1], overflow_buffer[6]) = (3, 1);
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &bytes, socket));
-    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &annex, socket));
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &overflow_buffer, socket));
     // More files than any honest message has.
     let null = File::open("/dev/null").unwrap();
     scene.holds_nobody_up(|socket| {
@@ -178,7 +182,7 @@ fn a_file_that_nobody_has_looked_at_delays_nobody() {
                 end.say(before, &[]);
                 end.say(&[], &[]);
                 end.say(&[], &[]);
-                end.say(&parcel(0, 1, 0), &[socket.as_fd()]);
+                end.say(&announcement_of_files(0, 1, 0), &[socket.as_fd()]);
                 drop((socket, end));
             });
         });
@@ -190,7 +194,7 @@ fn a_file_that_nobody_has_looked_at_delays_nobody() {
         drop((socket, ours));
         let end = bind(&scene.server);
         scene.says_at_once(|| {
-            end.say(&parcel(0, 1, 0), &[theirs.as_fd()]);
+            end.say(&announcement_of_files(0, 1, 0), &[theirs.as_fd()]);
             drop(theirs);
         });
     });
@@ -218,7 +222,7 @@ fn a_file_that_nobody_has_looked_at_delays_nobody() {
 fn pile_up(end: &End) {
     let slow = File::open("/").unwrap();
     for _ in 0..2 * FILES_WAITING / FILES {
-        end.say(&parcel(0, FILES as u16, 0), &[slow.as_fd(); FILES]);
+        end.say(&announcement_of_files(0, FILES as u16, 0), &[slow.as_fd(); FILES]);
     }
 }
 
@@ -232,7 +236,7 @@ fn files_still_to_be_closed_are_bounded_and_counted() {
     let (socket, peer) = lingering();
     let (one, other) = (bind(&server), bind(&server));
     at_once(&server, || {
-        one.say(&parcel(0, 1, 0), &[socket.as_fd()]);
+        one.say(&announcement_of_files(0, 1, 0), &[socket.as_fd()]);
         drop(socket);
     });
     for (end, ends) in [(&one, 1), (&other, 2)] {
@@ -262,7 +266,7 @@ fn files_still_to_be_closed_are_bounded_and_counted() {
 /// A server passes `file`, and no call of its client takes it.
 pub fn leave_to_the_client(end: &End, file: OwnedFd) {
     // For a call that does not exist. The client keeps the file until the binding has ended.
-    end.say(&parcel(40, 1, 0), &[file.as_fd()]);
+    end.say(&announcement_of_files(40, 1, 0), &[file.as_fd()]);
     drop(file);
     // A ticket that was not asked for ends the binding.
     let mut ticket = [0; 16];

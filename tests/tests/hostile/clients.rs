@@ -4,8 +4,8 @@
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
 use crate::end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, blob, gone, on_the_stack, out_of_band, procedure,
-    until_gone,
+    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, gone, on_the_stack, out_of_band, payload_file,
+    procedure, until_gone,
 };
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -177,10 +177,10 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
     end.fill_stack(9, &huge);
     end.post(&on_the_stack(9, echo, STACK as u32));
     assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
-    end.pass(9, 9, blob(&huge).as_fd());
+    end.pass(9, 9, payload_file(&huge).as_fd());
     end.post(&out_of_band(9, echo));
     assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
-    end.pass(9, 100_000, blob(&vec![0; 100_000]).as_fd());
+    end.pass(9, 100_000, payload_file(&vec![0; 100_000]).as_fd());
     end.post(&out_of_band(9, add));
     assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
     assert_eq!(call(&end, 7, add, &[1, 2]), DONE);
@@ -247,35 +247,35 @@ fn a_client_that_says_that_nobody_waits_ends_its_own_calls() {
 }
 
 #[test]
-fn a_blob_that_is_not_as_announced_closes_its_binding() {
-    let _watchdog = Watchdog::new("a_blob_that_is_not_as_announced_closes_its_binding");
-    let scene = Scene::new("blobs");
+fn a_payload_file_that_is_not_as_announced_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_payload_file_that_is_not_as_announced_closes_its_binding");
+    let scene = Scene::new("payload-files");
     let echo = procedure("echo");
     let cell = out_of_band(3, echo);
     scene.closes(|end| end.post(&cell));
     for (announced, there) in [(1_000_000, 10), (1, 0), (LARGEST + 1, 10), (u64::MAX, 10), (8192, 4096)] {
         scene.closes(|end| {
-            end.pass(3, announced, blob(&vec![1; there]).as_fd());
+            end.pass(3, announced, payload_file(&vec![1; there]).as_fd());
             end.post(&cell);
         });
     }
     // A terabyte of holes, with one word at its end.
     scene.closes(|end| {
-        let sparse = blob(&[255]);
+        let sparse = payload_file(&[255]);
         sparse.write(&[1; 8], 1 << 40).unwrap();
         end.pass(3, LARGEST, sparse.as_fd());
         end.post(&cell);
     });
     // A file for another slot than the one that names it.
     scene.closes(|end| {
-        end.pass(4, 1, blob(&[0]).as_fd());
+        end.pass(4, 1, payload_file(&[0]).as_fd());
         end.post(&cell);
     });
 }
 
 #[test]
-fn a_blob_that_is_no_memory_closes_its_binding() {
-    let _watchdog = Watchdog::new("a_blob_that_is_no_memory_closes_its_binding");
+fn a_payload_file_that_is_no_memory_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_payload_file_that_is_no_memory_closes_its_binding");
     let scene = Scene::new("files");
     let cell = out_of_band(3, procedure("echo"));
     let (reader, writer) = std::io::pipe().unwrap();
@@ -306,7 +306,7 @@ fn nonsense_over_the_socket_closes_its_binding() {
     }
     let file = File::open("/dev/null").unwrap();
     for slot in [SLOTS as u16, u16::MAX] {
-        scene.closes(|end| end.say(&announcement(slot, 1), &[blob(&[0]).as_fd()]));
+        scene.closes(|end| end.say(&announcement(slot, 1), &[payload_file(&[0]).as_fd()]));
     }
     scene.closes(|end| end.say(&[9; 16], &[file.as_fd(); 4]));
 }
@@ -377,7 +377,7 @@ fn files_that_nobody_asked_for_don_t_pile_up() {
     let _watchdog = Watchdog::new("files_that_nobody_asked_for_don_t_pile_up");
     let scene = Scene::new("pile");
     let end = scene.import();
-    let file = blob(&[0]);
+    let file = payload_file(&[0]);
     for _ in 0..500 {
         // An out-of-band payload file that replaces the one before. The server may be slower than
         // this client.
@@ -395,7 +395,7 @@ fn files_with_what_brings_none_close_the_binding() {
     let _watchdog = Watchdog::new("files_with_what_brings_none_close_the_binding");
     let scene = Scene::new("bell-with-files");
     let end = scene.import();
-    let file = blob(&[0]);
+    let file = payload_file(&[0]);
     end.say(&[0; 16], &[file.as_fd(); 4]);
     end.hung_up();
     drop(end);

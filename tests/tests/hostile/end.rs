@@ -45,10 +45,10 @@ pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
 }
 
 /// An out-of-band payload file that begins with `bytes`.
-pub fn blob(bytes: &[u8]) -> PayloadFile {
-    let blob = PayloadFile::create("hostile").unwrap();
-    blob.write(bytes, 0).unwrap();
-    blob
+pub fn payload_file(bytes: &[u8]) -> PayloadFile {
+    let payload_file = PayloadFile::create("hostile").unwrap();
+    payload_file.write(bytes, 0).unwrap();
+    payload_file
 }
 
 /// One end of a channel, under the control of a peer that follows no rule.

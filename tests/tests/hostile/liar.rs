@@ -1,7 +1,7 @@
 //! The actions of a liar. It writes anything into all that it shares with its peer, at random or
 //! deliberately, and looks for data that is not its own.
 
-use crate::end::{End, announcement, blob, gone_after};
+use crate::end::{End, announcement, gone_after, payload_file};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CANCEL_WORDS, CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS,
@@ -242,7 +242,7 @@ impl<'a> Liar<'a> {
     fn pass(&mut self, slot: u16) {
         let length = self.numbers.of(&[0, 1, 8, 8, 8, 8, 9, LARGEST, u64::MAX]);
         let bytes = self.numbers.next().to_le_bytes();
-        let files = [blob(&bytes)];
+        let files = [payload_file(&bytes)];
         let files = [files[0].as_fd()];
         // A socket that is full, or that the peer has closed, accepts no more.
         let mut said = announcement(slot, length);
@@ -273,7 +273,9 @@ impl<'a> Liar<'a> {
                 let mut bytes = Vec::new();
                 let length = usize::try_from(length).unwrap_or(0).min(1 << 20);
                 // A file that is shorter than announced does not come from an honest peer.
-                if PayloadFile::adopt(file).is_ok_and(|blob| blob.append(&mut bytes, length, 0).is_ok()) {
+                if PayloadFile::adopt(file)
+                    .is_ok_and(|payload_file| payload_file.append(&mut bytes, length, 0).is_ok())
+                {
                     nothing_of_others(&bytes);
                 }
             }

@@ -3,7 +3,7 @@
 
 use crate::SERVER;
 use crate::client;
-use crate::end::{DONE, End, blob, gone, out_of_band, procedure};
+use crate::end::{DONE, End, gone, out_of_band, payload_file, procedure};
 use crate::honest::{TURNS, compare};
 use crate::liar::{Liar, Numbers, USED, mutations};
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn keep(end: &End, numbers: &mut Numbers, lasts: &dyn Fn() -> bool) {
                     0..7 => end.post_bytes(slot, procedure("add"), &[1, 2]),
                     7..9 => end.post_bytes(slot, procedure("echo"), &of_some),
                     _ => {
-                        end.pass(slot, of_some.len() as u64, blob(&of_some).as_fd());
+                        end.pass(slot, of_some.len() as u64, payload_file(&of_some).as_fd());
                         end.post(&out_of_band(slot, procedure("count")));
                     }
                 }

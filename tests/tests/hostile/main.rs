@@ -5,7 +5,6 @@
 //! single lies, and `lying_client.rs` has all lies at random, by the million. `liar.rs` says what a
 //! liar does there.
 
-mod annexes;
 mod client;
 mod clients;
 mod clocks;
@@ -13,5 +12,6 @@ mod end;
 mod honest;
 mod liar;
 mod lying_client;
+mod overflow_buffers;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

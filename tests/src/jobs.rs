@@ -5,7 +5,7 @@ use underpass::{CallError, Shared};
 
 /// Procedures that take time without occupying a thread.
 #[underpass::interface(asynchronous)]
-pub trait Errands {
+pub trait Jobs {
     /// Returns its argument after `ms` ms.
     fn echo(&self, bytes: &[u8], ms: u64) -> Result<Vec<u8>, CallError>;
     /// Calls `add` of the [`Probe`](crate::Probe) under `name`.

@@ -2,7 +2,7 @@
 
 use crate::clients::{Scene, call, outcome};
 use crate::end::procedure;
-use crate::end::{BAD_ARGUMENTS, DONE, End, blob};
+use crate::end::{BAD_ARGUMENTS, DONE, End, payload_file};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +29,7 @@ fn offer(end: &End, slot: u16, number: u16, files: &[BorrowedFd<'_>]) {
     end.say(&said, files);
 }
 
-fn in_annex(slot: u16, what: u16, length: u32) -> Cell {
+fn in_overflow_buffer(slot: u16, what: u16, length: u32) -> Cell {
     Cell { place: PayloadPlace::OverflowBuffer, length, ..Cell::new(slot, what) }
 }
 
@@ -37,18 +37,18 @@ fn aside(end: &End, slot: u16) {
     end.post(&crate::end::out_of_band(slot, procedure("count")));
 }
 
-fn annex() -> (OverflowBuffer, OwnedFd) {
+fn overflow_buffer() -> (OverflowBuffer, OwnedFd) {
     OverflowBuffer::create(1).unwrap().unwrap()
 }
 
 #[test]
 fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
     let _watchdog = Watchdog::new("a_file_that_is_no_overflow_buffer_is_not_mapped");
-    let scene = Scene::new("no-annex");
+    let scene = Scene::new("no-overflow-buffer");
     // A file that is not memory; memory without seals, which could shrink under the server; a size
     // that no overflow buffer has.
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
-    let unsealed = blob(&vec![0; *OVERFLOW_SIZES.start()]);
+    let unsealed = payload_file(&vec![0; *OVERFLOW_SIZES.start()]);
     let (_odd, odd) = Memory::create("hostile", OVERFLOW_SIZES.start() + 4096).unwrap();
     let (_large, large) = Memory::create("hostile", 2 * OVERFLOW_SIZES.end()).unwrap();
     for file in [null.as_fd(), unsealed.as_fd(), odd.as_fd(), large.as_fd()] {
@@ -57,7 +57,7 @@ fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
             aside(end, 0);
         });
     }
-    let (_, good) = annex();
+    let (_, good) = overflow_buffer();
     // More bytes than it has; an invalid number; no file, and two files; a slot that does not
     // exist.
     scene.closes(|end| {
@@ -73,7 +73,7 @@ fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
     scene.closes(|end| offer(end, 0, 1, &[good.as_fd(); 2]));
     scene.closes(|end| offer(end, SLOTS as u16, 1, &[good.as_fd()]));
     // A buffer that does not exist.
-    scene.closes(|end| end.post(&in_annex(0, procedure("count"), 10)));
+    scene.closes(|end| end.post(&in_overflow_buffer(0, procedure("count"), 10)));
     scene.closes(|end| {
         let mut said = crate::end::announcement(0, 10);
         said[1] = 2;
@@ -83,25 +83,25 @@ fn a_file_that_is_no_overflow_buffer_is_not_mapped() {
 }
 
 #[test]
-fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
-    let _watchdog = Watchdog::new("an_annex_that_changes_while_it_is_read");
+fn an_overflow_buffer_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
+    let _watchdog = Watchdog::new("an_overflow_buffer_that_changes_while_it_is_read");
     let scene = Scene::new("changes");
     let end = scene.import();
-    let (annex, file) = annex();
+    let (overflow_buffer, file) = overflow_buffer();
     let honest = to_bytes(&vec![7u8; 40_000]);
-    annex.sink().put(&honest);
+    overflow_buffer.sink().put(&honest);
     announce(&end, 0, 1, honest.len() as u64, &[file.as_fd()]);
     aside(&end, 0);
     assert_eq!(outcome(&end, 0), DONE);
     let count = procedure("count");
     for round in 0..300u32 {
-        annex.sink().put(&honest);
-        end.post(&in_annex(0, count, honest.len() as u32));
+        overflow_buffer.sink().put(&honest);
+        end.post(&in_overflow_buffer(0, count, honest.len() as u32));
         // Lying lengths, and pages that are taken away, while the server reads.
         match round % 3 {
-            0 => annex.sink().put(&[255; 64]),
-            1 => annex.give_back(),
-            _ => annex.sink().put(&to_bytes(&vec![1u8; 39_999])),
+            0 => overflow_buffer.sink().put(&[255; 64]),
+            1 => overflow_buffer.give_back(),
+            _ => overflow_buffer.sink().put(&to_bytes(&vec![1u8; 39_999])),
         }
         let outcome = outcome(&end, 0);
         assert!(outcome == DONE || outcome == BAD_ARGUMENTS, "{outcome}");
@@ -109,19 +109,19 @@ fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
     // By the buffer word a client says that it has dropped the overflow buffer. A buffer that it
     // names afterwards does not exist.
     end.channel.set_mapped_overflow(0, 77);
-    end.post(&in_annex(0, count, honest.len() as u32));
+    end.post(&in_overflow_buffer(0, count, honest.len() as u32));
     end.hung_up();
-    drop((file, annex));
+    drop((file, overflow_buffer));
     drop(end);
     scene.is_unharmed();
 }
 
 #[test]
-fn annexes_that_nobody_asked_for_don_t_pile_up() {
-    let _watchdog = Watchdog::new("annexes_that_nobody_asked_for_don_t_pile_up");
+fn overflow_buffers_that_nobody_asked_for_don_t_pile_up() {
+    let _watchdog = Watchdog::new("overflow_buffers_that_nobody_asked_for_don_t_pile_up");
     let scene = Scene::new("offers");
     let end = scene.import();
-    let (_annex, file) = annex();
+    let (_overflow_buffer, file) = overflow_buffer();
     for round in 1..1000u16 {
         until("room in the socket", || {
             let mut said = [0; 16];
@@ -136,7 +136,7 @@ fn annexes_that_nobody_asked_for_don_t_pile_up() {
 }
 
 #[test]
-fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
+fn pages_that_reading_holes_took_go_when_another_overflow_buffer_takes_its_place() {
     let _watchdog = Watchdog::new("pages_that_reading_holes_took_go");
     let scene = Scene::new("holes");
     let end = scene.import();
@@ -144,13 +144,13 @@ fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
     // the server memory for as long as the client keeps the file.
     let honest = to_bytes(&vec![0u8; 60_000]);
     let read = |number: u16| {
-        let (annex, file) = annex();
-        annex.sink().put(&honest[..16]);
+        let (overflow_buffer, file) = overflow_buffer();
+        overflow_buffer.sink().put(&honest[..16]);
         let file = File::from(file);
         announce(&end, 0, number, honest.len() as u64, &[file.as_fd()]);
         aside(&end, 0);
         assert_eq!(outcome(&end, 0), DONE);
-        (annex, file)
+        (overflow_buffer, file)
     };
     let blocks = |(_, file): &(OverflowBuffer, File)| file.metadata().unwrap().blocks();
     let first = read(1);

@@ -47,12 +47,12 @@ impl Who {
 
 /// The interface that the clients call.
 #[underpass::interface]
-pub trait Desk {
+pub trait Reception {
     /// The caller: before and after a pause, and in a thread that the procedure starts.
     fn who(&self) -> Result<[Option<Who>; 3], CallError>;
     /// Adds.
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
-    /// Waits until the desk is opened.
+    /// Waits until the reception is opened.
     fn wait(&self) -> Result<(), CallError>;
     /// Blocks in the kernel for `ms` ms without announcing it.
     fn doze(&self, ms: u64) -> Result<(), CallError>;
@@ -63,16 +63,16 @@ pub trait Desk {
     fn workers(&self) -> Result<(u32, u32, u32), CallError>;
 }
 
-/// The implementation of [`Desk`].
+/// The implementation of [`Reception`].
 #[derive(Clone, Debug, Default)]
-pub struct Clerk {
+pub struct Receptionist {
     /// Whether `wait` returns.
     pub open: Arc<AtomicU32>,
     /// Calls of `wait` and `doze` that have begun.
     pub begun: Arc<AtomicU32>,
 }
 
-impl Desk for Clerk {
+impl Reception for Receptionist {
     fn who(&self) -> Result<[Option<Who>; 3], CallError> {
         let who = || underpass::caller().map(|peer| Who::of(&peer));
         let before = who();
@@ -239,9 +239,9 @@ impl Drop for Puppet {
 /// The state of a puppet.
 #[derive(Default)]
 struct Own {
-    bindings: Vec<DeskClient>,
+    bindings: Vec<ReceptionClient>,
     waiting: Vec<thread::JoinHandle<Result<(), CallError>>>,
-    serving: Vec<(Running, Clerk)>,
+    serving: Vec<(Running, Receptionist)>,
 }
 
 /// Polls a future on this kernel thread until it is ready.
@@ -277,17 +277,18 @@ fn connect(name: &str) -> io::Result<UnixStream> {
 impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
         // Imports all bindings, or none.
-        let all: Result<Vec<_>, _> = (0..times).map(|_| DeskClient::import(name)).collect();
+        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import(name)).collect();
         self.bindings.extend(all?);
         Ok(())
     }
 
-    /// Exports a desk. `blocked` activations may be blocked in a user's calls.
+    /// Exports a reception. `blocked` activations may be blocked in a user's calls.
     fn serve(&mut self, name: &str, blocked: usize) -> Result<(), underpass::Error> {
         let limits = Limits { blocked, ..Limits::default() };
         let server = Server::new().mode(0o666).limits(limits).limits_of(0, limits);
-        let clerk = Clerk::default();
-        self.serving.push((server.export(name, Desk::serve(clerk.clone())).start()?, clerk));
+        let receptionist = Receptionist::default();
+        self.serving
+            .push((server.export(name, Reception::serve(receptionist.clone())).start()?, receptionist));
         Ok(())
     }
 
@@ -356,7 +357,7 @@ impl Own {
                 let passed = listen(words[1]).and_then(|listener| listener.accept());
                 match passed {
                     Ok((from, _)) => {
-                        let taken = DeskClient::import_from(&from, Duration::from_secs(100));
+                        let taken = ReceptionClient::import_from(&from, Duration::from_secs(100));
                         told(taken.map(|binding| self.bindings.push(binding)))
                     }
                     Err(e) => format!("{e:?}"),
