@@ -5,7 +5,7 @@
 //! Beside a thread that computes, donor and listener would get the processor once in a time slice.
 //! Then they sleep and wake each other instead, for a while (see `yield_cost.rs`).
 
-use crate::idle::yield_cost::YIELD_COST;
+use crate::idle::yield_cost::{YIELD_COST, YieldCost};
 use crate::{Line, metrics};
 use underpass_os::{clock, cpu};
 
@@ -13,12 +13,13 @@ use underpass_os::{clock, cpu};
 /// processor, or another thread did. Each costs at least 0.3 us.
 const DONOR: u32 = 3;
 
-/// Gives way once. Returns whether that took less than a tick.
-fn once(before: &mut u64) -> bool {
+/// Gives way once, and records in `cost` how long that took. Returns whether it took less than a
+/// tick.
+fn once(cost: &YieldCost, before: &mut u64) -> bool {
     cpu::give_way();
     let now = clock::tick_ns();
     let took = now - std::mem::replace(before, now);
-    YIELD_COST.record(took, now);
+    cost.record(took, now);
     took == 0
 }
 
@@ -29,9 +30,14 @@ fn once(before: &mut u64) -> bool {
 /// Whenever it has the processor, it calls `look`, which takes replies, until `look` returns that
 /// there is something to do. Returns whether the listener took the processor. If not, the peer was
 /// notified, or the calls are still owed.
-pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
+pub fn give_way(donee: &(impl Line + ?Sized), look: impl FnMut() -> bool) -> bool {
+    give_way_at(&YIELD_COST, donee, look)
+}
+
+/// [`give_way`], where giving way costs what `cost` has recorded.
+fn give_way_at(cost: &YieldCost, donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
-    if !YIELD_COST.worth_giving_way(tick) {
+    if !cost.worth_giving_way(tick) {
         return false;
     }
     let Some(cpu) = donee.begin_to_give_way() else { return false };
@@ -49,7 +55,7 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
             }
         }
         times += 1;
-        brief = once(&mut tick);
+        brief = once(cost, &mut tick);
     }
     donee.gave_way(times);
     true
@@ -60,7 +66,7 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
 pub fn stand_by() {
     let mut tick = clock::tick_ns();
     if YIELD_COST.worth_giving_way(tick) {
-        once(&mut tick);
+        once(&YIELD_COST, &mut tick);
         metrics().entered_kernel(1);
     }
 }
@@ -121,24 +127,33 @@ mod tests {
         }
     }
 
+    impl Peer {
+        fn that_needs(needs: u32) -> Self {
+            let [asked, gave_way, word] = [const { AtomicU32::new(0) }; 3];
+            Self { needs, asked, gave_way, word }
+        }
+    }
+
     #[test]
     fn a_donor_that_has_its_processor_back_stops_giving_way() {
-        for needs in 0..2 {
-            let peer = Peer {
-                needs,
-                asked: AtomicU32::new(0),
-                gave_way: AtomicU32::new(0),
-                word: AtomicU32::new(0),
-            };
-            let mut looks = 0;
+        for needs in 0..DONOR {
+            // A cost of its own: other programs can't have made giving way costly.
+            let (cost, peer, mut looks) = (YieldCost::new(), Peer::that_needs(needs), 0);
             let look = || {
                 looks += 1;
                 false
             };
-            // Beside other programs, `give_way` may decline for a while.
-            if give_way(&peer, look) {
-                assert_eq!((peer.gave_way.into_inner(), looks), (needs + 1, 1));
-            }
+            assert!(give_way_at(&cost, &peer, look));
+            assert_eq!((peer.gave_way.into_inner(), looks), (needs + 1, needs.max(1)));
         }
+    }
+
+    #[test]
+    fn a_donor_to_which_giving_way_is_costly_asks_nobody() {
+        let (cost, peer) = (YieldCost::new(), Peer::that_needs(0));
+        // It took an hour, again and again.
+        (0..10).for_each(|_| cost.record(3_600_000_000_000, clock::now_ns()));
+        assert!(!give_way_at(&cost, &peer, || unreachable!("nothing is under way")));
+        assert_eq!((peer.asked.into_inner(), peer.gave_way.into_inner()), (0, 0));
     }
 }

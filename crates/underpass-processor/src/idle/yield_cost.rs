@@ -39,7 +39,7 @@ pub(crate) static YIELD_COST: YieldCost = YieldCost::new();
 
 // Relaxed throughout: a lost or late update costs time, and nothing else.
 impl YieldCost {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             long: AtomicU32::new(0),
             short: AtomicU32::new(0),
