@@ -186,6 +186,39 @@ fn a_directory_that_others_can_write_is_refused() {
 }
 
 #[test]
+fn a_name_that_can_t_be_put_there_is_told_with_its_path_and_what_to_do() {
+    let _watchdog = Watchdog::new("a_name_that_can_t_be_put_there");
+    let directory = std::env::temp_dir().join(format!("underpass-read-only-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    // Root may write everywhere, and the checkout may not be readable to others.
+    let (program, root) = (directory.join("server"), underpass_os::process::user() == 0);
+    fs::copy(SERVER, &program).unwrap();
+    fs::write(directory.join("file"), "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&directory, Permissions::from_mode(0o555)).unwrap();
+    let export = |directory: &Path, name: &str| {
+        let mut server = Command::new(&program);
+        server.args([name, "probe"]).env("UNDERPASS_DIR", directory);
+        if root {
+            server.uid(65534).gid(65534);
+        }
+        let output = server.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let refused = [export(&directory, "a"), export(&directory.join("below"), "a")];
+    let stands = export(&directory, "file");
+    fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    for (told, path) in refused.iter().zip([directory.join("a"), directory.join("below")]) {
+        assert!(told.contains(path.to_str().unwrap()) && told.contains("Permission denied"), "{told}");
+        assert!(told.contains("name one of your own with $UNDERPASS_DIR or Server::directory"), "{told}");
+    }
+    assert!(stands.contains(directory.join("file").to_str().unwrap()), "{stands}");
+    assert!(stands.contains("no socket") && stands.contains("take another name"), "{stands}");
+}
+
+#[test]
 fn another_user_is_refused_unless_the_mode_lets_it() {
     let _watchdog = Watchdog::new("another_user_is_refused_unless_the_mode_lets_it");
     if underpass_os::process::user() != 0 {

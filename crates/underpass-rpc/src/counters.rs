@@ -270,21 +270,26 @@ pub fn counters() -> Counters {
         let ends = ends.get_or_insert_default();
         ends.living.iter().filter_map(Weak::upgrade).map(Ok).chain([Err(ends.gone)]).collect()
     };
-    let mut sum = living.iter().fold(Counters::default(), |sum, end| match end {
+    let sum = living.iter().fold(Counters::default(), |sum, end| match end {
         Ok(end) => sum.plus(&end.counters()),
         Err(gone) => sum.plus(gone),
     });
+    // The ends tell of calls and bytes alone. What concerns the kernel and processors is counted
+    // for the domain as well, and there each event counts once: also those that belong to no end,
+    // or to several, as a sleep on many lines does.
     let metrics = metrics();
-    sum.kernel_entries = metrics.kernel_entries();
-    sum.wakeups_sent = metrics.wakeups();
-    sum.sleeps = metrics.sleeps();
-    sum.spins_paid = metrics.spins_paid();
-    sum.spins_in_vain = metrics.spins_in_vain();
-    sum.revivals = metrics.revivals();
-    sum.donations_given = metrics.donations();
-    sum.donations_taken = metrics.loans();
-    sum.donations_returned = metrics.returns();
-    sum
+    Counters {
+        kernel_entries: metrics.kernel_entries(),
+        wakeups_sent: metrics.wakeups(),
+        sleeps: metrics.sleeps(),
+        spins_paid: metrics.spins_paid(),
+        spins_in_vain: metrics.spins_in_vain(),
+        revivals: metrics.revivals(),
+        donations_given: metrics.donations(),
+        donations_taken: metrics.loans(),
+        donations_returned: metrics.returns(),
+        ..sum
+    }
 }
 
 /// How many ends of bindings the processors of this domain poll: those that have carried calls

@@ -169,6 +169,9 @@ pub enum ExportError {
     /// The directory of names can't be used, or other users could change it. *Remedy:* as the text
     /// says.
     Directory(PathBuf, io::Error),
+    /// The name can't be put into the directory of names. This user may not write there, or a file
+    /// that is no socket has the name. *Remedy:* as the text says.
+    Name(PathBuf, io::Error),
     /// A system call failed. *Remedy:* as the text says.
     System(&'static str, io::Error),
 }
@@ -183,13 +186,28 @@ impl fmt::Display for ExportError {
                 path.display(),
                 path.display()
             ),
-            Self::Directory(path, e) => write!(f, "names can't be put into {}: {e}", path.display()),
+            Self::Directory(path, e) => {
+                write!(f, "names can't be put into {}: {e}{}", path.display(), other_place(e))
+            }
+            Self::Name(path, e) => write!(f, "{} can't be exported: {e}{}", path.display(), other_place(e)),
             Self::System(what, e) => write!(f, "{what}: {e}{}", remedy(e)),
         }
     }
 }
 
 impl std::error::Error for ExportError {}
+
+/// The remedy for an error of the kernel where a name, or the directory of names, is made.
+fn other_place(e: &io::Error) -> &'static str {
+    match e.kind() {
+        // An error without a number says itself what to do.
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if e.raw_os_error().is_some() => {
+            "; run as the owner of the directory, or name one of your own with $UNDERPASS_DIR or Server::directory"
+        }
+        io::ErrorKind::AlreadyExists => "; remove it, or take another name",
+        _ => remedy(e),
+    }
+}
 
 /// The remedy for an error of the kernel.
 fn remedy(e: &io::Error) -> &'static str {

@@ -96,7 +96,10 @@ impl Directory {
         }
         let uid = rustix::process::geteuid().as_raw();
         if found.uid() != uid && found.uid() != 0 {
-            let said = format!("{shown} belongs to user {}, who could put any server there", found.uid());
+            let said = format!(
+                "{shown} belongs to user {}, who could put any server there; name a directory of your own with $UNDERPASS_DIR",
+                found.uid()
+            );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
         }
         if found.mode() & 0o022 != 0 {

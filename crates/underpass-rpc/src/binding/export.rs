@@ -159,7 +159,7 @@ impl Server {
             let stand = if self.replace { Listening::replace } else { Listening::bind };
             let listening = stand(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
                 io::ErrorKind::AddrInUse => ExportError::Taken(path.clone()),
-                _ => ExportError::System("a name can't be exported", e),
+                _ => ExportError::Name(path.clone(), e),
             })?;
             let standing = listening.standing().clone();
             if service.options.authorize.is_some() {
