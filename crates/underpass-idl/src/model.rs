@@ -4,8 +4,10 @@ mod argument;
 mod interface;
 mod method;
 mod outcome;
+mod types;
 
 pub(crate) use argument::Argument;
 pub(crate) use interface::{Interface, not_a_trait};
 pub(crate) use method::Method;
 pub(crate) use outcome::Outcome;
+pub(crate) use types::{CarriedType, Role, Types};

@@ -47,7 +47,7 @@
 pub mod astack;
 mod builder;
 mod bulk;
-mod carried;
+pub mod carried;
 mod compound;
 mod decode;
 mod depth;
@@ -80,7 +80,7 @@ mod types;
 
 pub use astack::Sizes;
 pub use builder::{DescriptorBuilder, ProcedureBuilder};
-pub use carried::Carried;
+pub use carried::{Carried, ListOf, RefTo, SliceOf};
 pub use decode::{Decode, from_bytes};
 use depth::deeper_to;
 pub use depth::{DEEPEST, deeper, watch_stacks};

@@ -2,7 +2,7 @@
 
 use super::descriptor;
 use crate::model::{Interface, Method};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 
 /// Parts of a tuple that can travel.
@@ -188,13 +188,11 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         }
 
         #[automatically_derived]
-        // A closure, so that a missing `From<CallError>` is reported once.
-        #[allow(deprecated, clippy::redundant_closure)]
+        #[allow(deprecated)]
         impl #ident for #client {
             #(#methods)*
         }
 
-        // After the others, because those report first what is wrong with a type.
         #[allow(dead_code)]
         impl #client {
             #(#tasks)*
@@ -240,7 +238,7 @@ fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
         ///
         /// # Errors
         /// The result of the implementation, or the error of the call.
-        #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+        #[allow(deprecated, clippy::too_many_arguments)]
         #vis async fn #for_tasks(&self, #(#names: #types),*) -> #written {
             #body
         }
@@ -249,53 +247,37 @@ fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
 
 /// The body of one method.
 fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream {
-    let Interface { ident: trait_, private, wire, .. } = interface;
+    let Interface { ident: trait_, wire, types, .. } = interface;
     let Method { index, ident, arguments, outcome, idempotent, .. } = method;
-    let (call, awaited) = match (for_tasks, idempotent) {
-        (false, false) => ("call", None),
-        (false, true) => ("call_idempotent", None),
-        (true, false) => ("call_async", Some(quote_spanned!(ident.span()=> .await))),
-        (true, true) => ("call_async_idempotent", Some(quote_spanned!(ident.span()=> .await))),
+    let call = match (for_tasks, idempotent) {
+        (false, false) => "call",
+        (false, true) => "call_idempotent",
+        (true, false) => "call_async",
+        (true, true) => "call_async_idempotent",
     };
-    let [local, result, error] = ["local", "result", "error"].map(super::local);
+    let call = Ident::new(call, outcome.span());
+    let awaited = for_tasks.then(|| quote_spanned!(outcome.span()=> .await));
+    let local = super::local("local");
 
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
-    let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
-    let carried = outcome.carried(wire);
-    let received = if outcome.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
-    // At the error type's span, so that a missing `From<CallError>` is reported there.
-    let failure = outcome.error(wire);
-    let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
-        <#failure as #private::FromCallError>::from_call_error
-    };
-    // At the method's name, where errors about all its arguments together belong.
-    let stub = free("__stub", &names, ident.span());
-    let call = Ident::new(call, ident.span());
+    let sent = tuple(arguments.iter().map(|argument| argument.sent(types, wire)).collect());
+    let [value, error] = outcome.carried(types, wire);
     let called =
-        quote_spanned!(ident.span()=> #stub.#call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
+        quote_spanned!(outcome.span()=> self.stub.#call::<_, #value, #error>(#index, #sent) #awaited);
+    let called = outcome.written_of(wire, called);
     quote! {
         if let ::core::option::Option::Some(#local) = self.stub.local() {
             return #trait_::#ident(&*#local, #(#names),*);
         }
-        let #stub = &self.stub;
-        #called #awaited #received
+        #called
     }
-}
-
-/// A name like `wanted` that is not in `taken`.
-fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
-    let mut name = wanted.to_owned();
-    while taken.iter().any(|taken| **taken == name) {
-        name.push('_');
-    }
-    Ident::new(&name, place)
 }
 
 /// A reference to a tuple of the parts. If there are too many parts, a tuple of tuples, which has
 /// the same bytes.
-fn tuple(place: Span, parts: Vec<TokenStream>) -> TokenStream {
+fn tuple(parts: Vec<TokenStream>) -> TokenStream {
     if parts.len() <= WIDEST {
-        return quote_spanned!(place=> &(#(#parts,)*));
+        return quote!(&(#(#parts,)*));
     }
-    tuple(place, parts.chunks(WIDEST).map(|chunk| tuple(place, chunk.to_vec())).collect())
+    tuple(parts.chunks(WIDEST).map(|chunk| tuple(chunk.to_vec())).collect())
 }

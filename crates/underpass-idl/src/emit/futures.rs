@@ -87,23 +87,20 @@ fn handler(method: &Method) -> TokenStream {
 
 /// Takes the arguments, and passes the call to the executor.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
-    let wire = &interface.wire;
+    let Interface { wire, types, .. } = interface;
     let trait_ = interface.of_futures();
     let Method { index, ident, outcome, .. } = method;
-    let result = super::local("result");
     let implementation = super::local("implementation");
     let [taken, passed] = server::arguments(interface, method, call, true);
-    let written = &outcome.written;
-    let carried = outcome.carried(wire);
-    let given = if outcome.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };
+    let [value, error] = outcome.carried(types, wire);
+    let sent = outcome.sent_of(wire, quote!(#trait_::#ident(&*#implementation, #(#passed),*).await));
     quote! {
         #index => {
             #(#taken)*
             #call.end()?;
             let #implementation = ::std::sync::Arc::clone(&self.implementation);
-            #call.later::<#carried>(&*self.spawn, async move {
-                let #result: #written = #trait_::#ident(&*#implementation, #(#passed),*).await;
-                #given
+            #call.later::<#value, #error>(&*self.spawn, async move {
+                #sent
             })
         }
     }

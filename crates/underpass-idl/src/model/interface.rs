@@ -1,6 +1,6 @@
 //! The trait as a whole.
 
-use super::Method;
+use super::{Method, Types};
 use crate::attribute::{self, Options, Place};
 use crate::doc;
 use crate::errors::Errors;
@@ -27,6 +27,8 @@ pub(crate) struct Interface {
     pub(crate) stateless: bool,
     /// The procedures, by index.
     pub(crate) methods: Vec<Method>,
+    /// The types that generated code names by markers.
+    pub(crate) types: Types,
     /// The path of the runtime items for generated code.
     pub(crate) private: Path,
     /// The path of the wire crate in that.
@@ -68,6 +70,8 @@ impl Interface {
             );
             errors.at(name, why);
         }
+        let wire = options.wire();
+        let types = Types::of(&item.ident, &methods, &wire);
         errors.finish(Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),
@@ -76,8 +80,9 @@ impl Interface {
             asynchronous: options.asynchronous,
             stateless: options.stateless,
             methods,
+            types,
             private: options.private(),
-            wire: options.wire(),
+            wire,
         })
     }
 
