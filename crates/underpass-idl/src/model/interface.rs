@@ -128,10 +128,13 @@ pub(crate) fn not_a_trait(item: TokenStream, error: Error) -> TokenStream {
 
 fn check_trait(item: &ItemTrait, errors: &mut Errors) {
     if let Some(token) = &item.unsafety {
-        errors.at(token, "an interface can't be `unsafe`: no promise reaches across to another process");
+        errors.at(
+            token,
+            "an interface can't be `unsafe`, as no promise reaches across to another process: take this out",
+        );
     }
     if let Some(token) = &item.modifiers.auto_token {
-        errors.at(token, "an interface can't be an auto trait");
+        errors.at(token, "an interface can't be an auto trait: take `auto` out");
     }
     if !item.generics.params.is_empty() {
         errors.at(
@@ -140,7 +143,10 @@ fn check_trait(item: &ItemTrait, errors: &mut Errors) {
         );
     }
     if let Some(clause) = &item.generics.where_clause {
-        errors.at(clause, "an interface has no `where` clause: both sides have to know every type");
+        errors.at(
+            clause,
+            "an interface has no `where` clause, as both sides have to know every type: take this out",
+        );
     }
     for bound in &item.supertraits {
         if !is_had_by_clients(bound) {
