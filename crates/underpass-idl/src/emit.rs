@@ -3,6 +3,7 @@
 mod client;
 mod descriptor;
 mod futures;
+mod own_methods;
 mod server;
 mod types;
 

@@ -11,11 +11,9 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
     let (client, trait_, dispatch) =
         (interface.client(), interface.of_futures(), interface.dispatch_of_futures());
     let handlers = methods.iter().map(handler);
-    let call = super::local("call");
-    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let server_stub = server_stub(interface);
     let first = format!(" [`{}`] with handlers that are `async fn`s.", interface.name());
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
-    let stub = format!(" The server stub of [`{trait_}`].");
     quote! {
         #[doc = #first]
         #separator
@@ -44,7 +42,19 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
             }
         }
 
-        #[doc = #stub]
+        #server_stub
+    }
+}
+
+/// Its server stub.
+fn server_stub(interface: &Interface) -> TokenStream {
+    let Interface { private, methods, .. } = interface;
+    let (trait_, dispatch) = (interface.of_futures(), interface.dispatch_of_futures());
+    let call = super::local("call");
+    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let doc = format!(" The server stub of [`{trait_}`].");
+    quote! {
+        #[doc = #doc]
         #[doc(hidden)]
         struct #dispatch<__T> {
             implementation: ::std::sync::Arc<__T>,
