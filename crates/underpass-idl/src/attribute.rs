@@ -151,7 +151,7 @@ fn number(meta: &ParseNestedMeta<'_>, least: u32, most: u32, of: &str) -> Result
     let literal: LitInt = meta.value()?.parse()?;
     match literal.base10_parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(Error::new_spanned(literal, format!("{of}: a number from {least} to {most}"))),
+        _ => Err(Error::new_spanned(literal, format!("{of}: write a number from {least} to {most}"))),
     }
 }
 

@@ -3,7 +3,9 @@
 mod client;
 mod descriptor;
 mod futures;
+mod own_methods;
 mod server;
+mod types;
 
 use crate::model::Interface;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -13,11 +15,13 @@ use syn::{ItemTrait, parse_quote};
 /// The trait, its client stub, its server stub and its descriptor.
 pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStream {
     item.items.push(serve(interface));
+    let types = types::types(interface);
     let client = client::client(interface);
     let server = server::server(interface);
     let futures = interface.asynchronous.then(|| futures::futures(interface));
     quote! {
         #item
+        #types
         #client
         #server
         #futures

@@ -1,9 +1,8 @@
 //! Which types can travel at all, as far as the tokens show.
 
 use crate::errors::Errors;
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
     GenericArgument, Path, Type, TypeFnPtr, TypeImplTrait, TypeInfer, TypeNever, TypePath, TypePtr,
@@ -16,13 +15,14 @@ pub(crate) fn check(of: &Type, errors: &mut Errors) {
     Check { errors }.visit_type(of);
 }
 
-/// `of`, or a detour through a trait. By the detour, the compiler reports only once that the type
-/// cannot travel.
-pub(crate) fn carried(of: &Type, wire: &Path) -> TokenStream {
-    if is_plain(of) { quote!(#of) } else { quote_spanned!(of.span()=> <#of as #wire::Carried>::Itself) }
+/// `path`, with another span: where errors about it belong.
+pub(crate) fn at(span: Span, path: &Path) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = path.to_token_stream().into_iter().collect();
+    tokens.iter_mut().for_each(|token| token.set_span(span));
+    tokens.into_iter().collect()
 }
 
-/// Whether it is a type that certainly travels.
+/// Whether it is a type that certainly travels. Such a type is its own marker.
 pub(crate) fn is_plain(of: &Type) -> bool {
     const PLAIN: [&str; 17] = [
         "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "u128", "i128", "usize", "isize", "f32", "f64",

@@ -6,7 +6,7 @@ mod shape;
 use crate::attribute::{Options, Place};
 use crate::errors::Errors;
 use proc_macro2::TokenStream;
-use shape::Shape;
+use shape::{FieldTypes, Shape};
 use syn::{Data, DeriveInput, GenericParam, Result};
 
 /// `Encode`, `Decode` and `Schema` for the type.
@@ -24,9 +24,10 @@ pub(crate) fn derive(item: &DeriveInput) -> Result<TokenStream> {
             );
         }
     }
+    let mut types = FieldTypes::default();
     let shape = match &item.data {
-        Data::Struct(data) => errors.take(Shape::of_struct(data)),
-        Data::Enum(data) => errors.take(Shape::of_enum(data)),
+        Data::Struct(data) => errors.take(Shape::of_struct(data, &mut types)),
+        Data::Enum(data) => errors.take(Shape::of_enum(data, &mut types)),
         Data::Union(data) => {
             errors.at(
                 data.union_token,
@@ -36,7 +37,7 @@ pub(crate) fn derive(item: &DeriveInput) -> Result<TokenStream> {
         }
     };
     match shape {
-        Some(shape) => errors.finish(emit::implementations(item, &shape, &options.wire())),
+        Some(shape) => errors.finish(emit::implementations(item, &shape, &types, &options.wire())),
         None => errors.finish(TokenStream::new()),
     }
 }

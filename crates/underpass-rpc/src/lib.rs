@@ -13,6 +13,7 @@
 
 mod binding;
 mod call;
+mod carried;
 mod control;
 mod counters;
 mod dispatch;
@@ -32,9 +33,9 @@ pub use binding::resilient::Policy;
 pub use binding::running::{BoundServer, Running};
 pub use binding::service::Service;
 pub use call::abandon::Abandon;
-pub use call::answer::Results;
 pub use call::leasing::AllLeased;
 pub use call::stub::Stub;
+pub use carried::{CarriedError, ResultOf};
 #[doc(hidden)]
 pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};

@@ -1,7 +1,7 @@
 //! The size and the number of a procedure's A-stacks (LRPC, 5.2). This is the part of a procedure
 //! descriptor that follows from the types. The compiler computes it.
 
-use crate::{Schema, fixed};
+use crate::{Carried, Encode, fixed};
 
 /// Bytes for arguments or a result without a fixed size.
 pub const DEFAULT: usize = 32 * 1024;
@@ -52,14 +52,14 @@ impl Sizes {
     /// # Panics
     /// If `stated` is more than [`LARGEST`] bytes, at compile time. `#[interface]` refuses such
     /// sizes before.
-    pub const fn of<R: Schema>(arguments: &[Option<usize>], stated: Option<usize>) -> Self {
-        let (arguments, [value, error]) = (fixed::sum(arguments), R::EITHER);
+    pub const fn of<R: Carried>(arguments: &[Option<usize>], stated: Option<usize>) -> Self {
+        let (arguments, [value, error]) = (fixed::sum(arguments), R::Itself::EITHER);
         let astack = match stated {
             Some(bytes) => bytes,
             None => wanted(arguments, value, error),
         };
         assert!(astack <= LARGEST, "an A-stack is too large");
-        Self { arguments, result: R::FIXED, astack, stated, value }
+        Self { arguments, result: R::Itself::FIXED, astack, stated, value }
     }
 
     /// The largest A-stack among them, which is the size for an interface with these procedures.

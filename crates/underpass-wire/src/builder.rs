@@ -1,6 +1,6 @@
 //! How generated code makes a descriptor.
 
-use crate::{Argument, Descriptor, Procedure, Schema, Sizes, Types, astack};
+use crate::{Argument, Carried, Descriptor, Procedure, Sizes, Types, astack, carried};
 
 /// A [`Descriptor`] in the making. Generated code fills it.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub struct ProcedureBuilder<'a> {
 
 impl ProcedureBuilder<'_> {
     /// Adds the next argument, of the type that travels.
-    pub fn argument<T: Schema>(mut self, name: &'static str) -> Self {
-        self.arguments.push(Argument { name, of: T::schema(&mut self.interface.types) });
+    pub fn argument<C: Carried>(mut self, name: &'static str) -> Self {
+        self.arguments.push(Argument { name, of: carried::schema::<C, ()>(&mut self.interface.types) });
         self
     }
 
@@ -64,10 +64,10 @@ impl ProcedureBuilder<'_> {
     /// # Panics
     /// If the interface has 65,536 procedures, or if the number of concurrent calls is 0 or more
     /// than [`astack::MOST_CALLS`]. `#[interface]` refuses such interfaces.
-    pub fn result<R: Schema>(self) {
+    pub fn result<R: Carried>(self) {
         assert!(self.calls.is_none_or(|calls| (1..=astack::MOST_CALLS).contains(&calls)), "calls at once");
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");
-        let result = R::schema(&mut self.interface.types);
+        let result = carried::schema::<R, ()>(&mut self.interface.types);
         self.interface.procedures.push(Procedure {
             index,
             name: self.name,

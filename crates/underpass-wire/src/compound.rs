@@ -28,6 +28,8 @@ macro_rules! tuple {
         }
 
         impl<$($part: Schema),+> Schema for ($($part,)+) {
+            type Itself = Self;
+
             fn schema(types: &mut Types) -> TypeName {
                 TypeName::tuple(&[$($part::schema(types)),+])
             }
@@ -82,6 +84,8 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
 }
 
 impl<T: Schema, const N: usize> Schema for [T; N] {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         TypeName::array(&T::schema(types), N)
     }
@@ -114,6 +118,8 @@ impl<T: Decode> Decode for Option<T> {
 }
 
 impl<T: Schema> Schema for Option<T> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         TypeName::generic("Option", &[T::schema(types)])
     }
@@ -151,6 +157,8 @@ impl<T: Decode, E: Decode> Decode for Result<T, E> {
 }
 
 impl<T: Schema, E: Schema> Schema for Result<T, E> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         TypeName::generic("Result", &[T::schema(types), E::schema(types)])
     }

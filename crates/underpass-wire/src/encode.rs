@@ -28,7 +28,8 @@ use crate::Sink;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't travel to another domain",
     label = "no bytes are defined for `{Self}`",
-    note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
+    note = "write `#[derive(underpass::Wire)]` on `{Self}`; if it belongs to another crate, write `#[underpass(serde)]` \
+            where it is used, if it has serde's traits, or send its parts in a type of your own"
 )]
 pub trait Encode {
     /// The bytes that every value takes, if that number is the same for all.

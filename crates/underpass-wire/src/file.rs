@@ -29,6 +29,8 @@ macro_rules! file {
         }
 
         impl Schema for $type {
+            type Itself = Self;
+
             fn schema(_: &mut Types) -> TypeName {
                 TypeName::plain(stringify!($type))
             }

@@ -79,6 +79,8 @@ impl<T: DeserializeOwned> Decode for Serde<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Schema for Serde<T> {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::generic("Serde", &[TypeName::plain(&unqualified(type_name::<T>()))])
     }

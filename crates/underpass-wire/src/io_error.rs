@@ -59,6 +59,8 @@ impl Decode for ErrorKind {
 }
 
 impl Schema for ErrorKind {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("io::ErrorKind")
     }
@@ -101,6 +103,8 @@ impl Decode for Error {
 }
 
 impl Schema for Error {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("io::Error")
     }

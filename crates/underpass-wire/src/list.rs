@@ -41,6 +41,8 @@ impl Decode for String {
 }
 
 impl Schema for String {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("String")
     }
@@ -90,6 +92,8 @@ impl<T: Decode> Decode for Vec<T> {
 }
 
 impl<T: Schema> Schema for Vec<T> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         TypeName::generic("Vec", &[T::schema(types)])
     }
@@ -126,6 +130,8 @@ impl<T: Decode> Decode for VecDeque<T> {
 }
 
 impl<T: Schema> Schema for VecDeque<T> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         Vec::<T>::schema(types)
     }

@@ -114,24 +114,32 @@ fn set<T: Schema>(types: &mut Types) -> TypeName {
 }
 
 impl<K: Schema + Eq + Hash, V: Schema, H: BuildHasher + Default> Schema for HashMap<K, V, H> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         map::<K, V>(types)
     }
 }
 
 impl<K: Schema + Ord, V: Schema> Schema for BTreeMap<K, V> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         map::<K, V>(types)
     }
 }
 
 impl<T: Schema + Eq + Hash, H: BuildHasher + Default> Schema for HashSet<T, H> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         set::<T>(types)
     }
 }
 
 impl<T: Schema + Ord> Schema for BTreeSet<T> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         set::<T>(types)
     }

@@ -32,6 +32,8 @@ macro_rules! parts {
         }
 
         impl Schema for $type {
+            type Itself = Self;
+
             fn schema(_: &mut Types) -> TypeName {
                 TypeName::plain(stringify!($type))
             }
@@ -85,6 +87,8 @@ macro_rules! versions {
         }
 
         impl Schema for $type {
+            type Itself = Self;
+
             fn schema(_: &mut Types) -> TypeName {
                 TypeName::plain(stringify!($type))
             }

@@ -49,12 +49,16 @@ impl Decode for PathBuf {
 }
 
 impl Schema for OsString {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("OsString")
     }
 }
 
 impl Schema for PathBuf {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("PathBuf")
     }

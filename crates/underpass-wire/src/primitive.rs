@@ -7,6 +7,8 @@ use std::num::NonZero;
 macro_rules! plain {
     ($($type:ty),*) => {$(
         impl Schema for $type {
+            type Itself = Self;
+
             fn schema(_: &mut Types) -> TypeName {
                 TypeName::plain(stringify!($type))
             }

@@ -33,6 +33,8 @@ macro_rules! range {
         }
 
         impl<T: Schema> Schema for $type<T> {
+            type Itself = Self;
+
             fn schema(types: &mut Types) -> TypeName {
                 TypeName::generic(stringify!($type), &[T::schema(types)])
             }

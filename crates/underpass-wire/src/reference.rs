@@ -61,18 +61,24 @@ macro_rules! owns {
         }
 
         impl<T: Schema> Schema for $pointer<T> {
+            type Itself = Self;
+
             fn schema(types: &mut Types) -> TypeName {
                 T::schema(types)
             }
         }
 
         impl Schema for $pointer<str> {
+            type Itself = Self;
+
             fn schema(types: &mut Types) -> TypeName {
                 String::schema(types)
             }
         }
 
         impl<T: Schema> Schema for $pointer<[T]> {
+            type Itself = Self;
+
             fn schema(types: &mut Types) -> TypeName {
                 Vec::<T>::schema(types)
             }
@@ -98,6 +104,8 @@ impl<T: ToOwned<Owned: Decode> + ?Sized> Decode for Cow<'_, T> {
 }
 
 impl<T: Encode + ToOwned<Owned: Schema> + ?Sized> Schema for Cow<'_, T> {
+    type Itself = Self;
+
     fn schema(types: &mut Types) -> TypeName {
         T::Owned::schema(types)
     }
@@ -123,6 +131,8 @@ impl<T: ?Sized> Decode for PhantomData<T> {
 }
 
 impl<T: ?Sized> Schema for PhantomData<T> {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("()")
     }

@@ -18,9 +18,14 @@ use crate::{Decode, Encode, TypeName, Types};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't travel to another domain",
     label = "no bytes are defined for `{Self}`",
-    note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
+    note = "write `#[derive(underpass::Wire)]` on `{Self}`; if it belongs to another crate, write `#[underpass(serde)]` \
+            where it is used, if it has serde's traits, or send its parts in a type of your own"
 )]
 pub trait Schema: Encode + Decode {
+    /// The type itself, always `Self`. Generated code names it, so that the compiler reports once,
+    /// and without a note, that a type cannot travel: see [`Carried`](crate::Carried).
+    type Itself;
+
     /// The type's name. If the type needs a definition, this adds it to `types`, together with
     /// those of its parts.
     fn schema(types: &mut Types) -> TypeName;

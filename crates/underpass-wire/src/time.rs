@@ -34,6 +34,8 @@ impl Decode for Duration {
 }
 
 impl Schema for Duration {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("Duration")
     }
@@ -85,6 +87,8 @@ impl Decode for SystemTime {
 }
 
 impl Schema for SystemTime {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("SystemTime")
     }

@@ -37,7 +37,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`interface`] lists what it generates; [`Wire`] derives what a type needs to be passed.
+//! * [`interface`] lists what it generates; [`Wire`](derive@Wire) derives what a type needs to be
+//!   passed.
 //! * [`Server`] exports. The generated `…Client` imports, and itself implements the trait.
 //! * A call blocks the calling thread and no other. A user-level thread ([`thread::spawn`]) yields
 //!   to others; a kernel thread polls briefly and then sleeps.
@@ -294,6 +295,7 @@ pub use underpass_rpc::{
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;
 pub use underpass_wire::Descriptor;
+pub use underpass_wire::Schema as Wire;
 #[cfg(feature = "serde")]
 pub use underpass_wire::Serde;
 
@@ -441,13 +443,18 @@ pub mod sandbox {
     pub use underpass_sandbox::*;
 }
 
+// Compiler errors about interfaces name these traits. They use the shortest path.
+#[doc(hidden)]
+pub use underpass_rpc::FromCallError;
+#[doc(hidden)]
+pub use underpass_wire::{Decode, Encode, Returned};
+
 /// For generated code; not for use by hand, and subject to change.
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, IncomingCall,
-        Policy, Refused, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, FromCallError, Handler, ImportError,
+        IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
-    pub use underpass_wire::{Decode, Descriptor, Encode, Schema};
 }

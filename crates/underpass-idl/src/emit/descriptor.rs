@@ -3,7 +3,6 @@
 use crate::model::{Interface, Method};
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::Path;
 
 /// The function that returns the descriptor, which is made at its first call.
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
@@ -12,7 +11,7 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let mutability = (!methods.is_empty() || *stateless).then(|| quote!(mut));
     let stateless = stateless.then(|| quote!(__interface.stateless();));
     let procedures = methods.iter().map(|method| procedure(interface, method));
-    let sizes = methods.iter().map(|method| sizes(method, wire));
+    let sizes = methods.iter().map(|method| sizes(interface, method));
     let count = methods.len();
     quote! {
         /// The bytes of arguments and results, and the A-stacks that follow from them, for each
@@ -36,14 +35,15 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
 }
 
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
-    let (client, wire) = (interface.client(), &interface.wire);
+    let Interface { private, wire, types, .. } = interface;
+    let client = interface.client();
     let Method { index, doc, arguments, returns, calls, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
-        let (name, carried) = (argument.name(), argument.carried(wire));
+        let (name, carried) = (argument.name(), argument.carried(types, wire));
         quote!(.argument::<#carried>(#name))
     });
-    let carried = returns.carried(wire);
+    let [value, error] = returns.carried(types, wire);
     let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
@@ -51,21 +51,22 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
             .procedure(#name, #doc, #client::SIZES[#index])
             #(#arguments)*
             #calls
-            .result::<#carried>();
+            .result::<#private::ResultOf<#value, #error>>();
     }
 }
 
 /// The constants of a procedure that the compiler computes.
-fn sizes(method: &Method, wire: &Path) -> TokenStream {
+fn sizes(interface: &Interface, method: &Method) -> TokenStream {
+    let Interface { private, wire, types, .. } = interface;
     let Method { arguments, returns, astack, .. } = method;
     let fixed = arguments.iter().map(|argument| {
-        let carried = argument.carried(wire);
-        quote!(<#carried as #wire::Encode>::FIXED)
+        let carried = argument.carried(types, wire);
+        quote!(#wire::carried::fixed::<#carried, ()>())
     });
     let stated = match astack.map(|bytes| bytes as usize) {
         Some(bytes) => quote!(::core::option::Option::Some(#bytes)),
         None => quote!(::core::option::Option::None),
     };
-    let carried = returns.carried(wire);
-    quote!(#wire::Sizes::of::<#carried>(&[#(#fixed),*], #stated))
+    let [value, error] = returns.carried(types, wire);
+    quote!(#wire::Sizes::of::<#private::ResultOf<#value, #error>>(&[#(#fixed),*], #stated))
 }

@@ -11,11 +11,9 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
     let (client, trait_, dispatch) =
         (interface.client(), interface.of_futures(), interface.dispatch_of_futures());
     let handlers = methods.iter().map(handler);
-    let call = super::local("call");
-    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let server_stub = server_stub(interface);
     let first = format!(" [`{}`] with handlers that are `async fn`s.", interface.name());
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
-    let stub = format!(" The server stub of [`{trait_}`].");
     quote! {
         #[doc = #first]
         #separator
@@ -44,7 +42,19 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
             }
         }
 
-        #[doc = #stub]
+        #server_stub
+    }
+}
+
+/// Its server stub.
+fn server_stub(interface: &Interface) -> TokenStream {
+    let Interface { private, methods, .. } = interface;
+    let (trait_, dispatch) = (interface.of_futures(), interface.dispatch_of_futures());
+    let call = super::local("call");
+    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let doc = format!(" The server stub of [`{trait_}`].");
+    quote! {
+        #[doc = #doc]
         #[doc(hidden)]
         struct #dispatch<__T> {
             implementation: ::std::sync::Arc<__T>,
@@ -87,23 +97,20 @@ fn handler(method: &Method) -> TokenStream {
 
 /// Takes the arguments, and passes the call to the executor.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
-    let wire = &interface.wire;
+    let Interface { wire, types, .. } = interface;
     let trait_ = interface.of_futures();
     let Method { index, ident, returns, .. } = method;
-    let result = super::local("result");
     let implementation = super::local("implementation");
     let [taken, passed] = server::arguments(interface, method, call, true);
-    let written = &returns.written;
-    let carried = returns.carried(wire);
-    let given = if returns.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };
+    let [value, error] = returns.carried(types, wire);
+    let sent = returns.sent_of(wire, quote!(#trait_::#ident(&*#implementation, #(#passed),*).await));
     quote! {
         #index => {
             #(#taken)*
             #call.end()?;
             let #implementation = ::std::sync::Arc::clone(&self.implementation);
-            #call.later::<#carried>(&*self.spawn, async move {
-                let #result: #written = #trait_::#ident(&*#implementation, #(#passed),*).await;
-                #given
+            #call.later::<#value, #error>(&*self.spawn, async move {
+                #sent
             })
         }
     }

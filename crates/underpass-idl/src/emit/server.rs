@@ -2,7 +2,7 @@
 
 use crate::model::{Interface, Method};
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 /// The stub and its dispatch.
 pub(super) fn server(interface: &Interface) -> TokenStream {
@@ -43,7 +43,7 @@ pub(super) fn arguments(
     call: &Ident,
     later: bool,
 ) -> [Vec<TokenStream>; 2] {
-    let wire = &interface.wire;
+    let Interface { wire, types, .. } = interface;
     let (mut taken, mut passed) = (Vec::new(), Vec::new());
     for (position, argument) in method.arguments.iter().enumerate() {
         let name = super::local(&format!("argument{position}"));
@@ -55,7 +55,7 @@ pub(super) fn arguments(
             passed.push(if later { quote!(#name.lend()) } else { quote!(#name) });
             continue;
         }
-        let carried = argument.carried(wire);
+        let carried = argument.carried(types, wire);
         taken.push(quote! {
             let mut #name = #wire::ArgumentPlace::new();
             #call.argument::<#carried>(&mut #name)?;
@@ -72,20 +72,19 @@ pub(super) fn arguments(
 
 /// Takes the arguments, calls the implementation, and returns the result.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
-    let Interface { ident: trait_, wire, .. } = interface;
+    let Interface { ident: trait_, wire, types, .. } = interface;
     let Method { index, ident, returns, .. } = method;
     let result = super::local("result");
     let [taken, passed] = arguments(interface, method, call, false);
-    let written = &returns.written;
-    let carried = returns.carried(wire);
-    let wrapped = returns.serde.then(|| quote!(let #result = #result.map(#wire::Serde);));
+    let [value, error] = returns.carried(types, wire);
+    let sent = returns.sent_of(wire, quote!(#trait_::#ident(&*self.0, #(#passed),*)));
+    let replied = quote_spanned!(returns.span()=> #call.reply::<#value, #error>(&#result));
     quote! {
         #index => {
             #(#taken)*
             #call.end()?;
-            let #result: #written = #trait_::#ident(&*self.0, #(#passed),*);
-            #wrapped
-            if #call.reply::<#carried>(&#result)? {
+            let #result = #sent;
+            if #replied? {
                 #call.drop_later(#result);
             }
             ::core::result::Result::Ok(())

@@ -1,6 +1,6 @@
 //! The trait as a whole.
 
-use super::Method;
+use super::{Method, Types};
 use crate::attribute::{self, Options, Place};
 use crate::doc;
 use crate::errors::Errors;
@@ -27,6 +27,8 @@ pub(crate) struct Interface {
     pub(crate) stateless: bool,
     /// The procedures, by index.
     pub(crate) methods: Vec<Method>,
+    /// The types that generated code names by markers.
+    pub(crate) types: Types,
     /// The path of the runtime items for generated code.
     pub(crate) private: Path,
     /// The path of the wire crate in that.
@@ -68,6 +70,8 @@ impl Interface {
             );
             errors.at(name, why);
         }
+        let wire = options.wire();
+        let types = Types::of(&item.ident, &methods, &wire);
         errors.finish(Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),
@@ -76,8 +80,9 @@ impl Interface {
             asynchronous: options.asynchronous,
             stateless: options.stateless,
             methods,
+            types,
             private: options.private(),
-            wire: options.wire(),
+            wire,
         })
     }
 
@@ -123,10 +128,13 @@ pub(crate) fn not_a_trait(item: TokenStream, error: Error) -> TokenStream {
 
 fn check_trait(item: &ItemTrait, errors: &mut Errors) {
     if let Some(token) = &item.unsafety {
-        errors.at(token, "an interface can't be `unsafe`: no promise reaches across to another process");
+        errors.at(
+            token,
+            "an interface can't be `unsafe`, as no promise reaches across to another process: take this out",
+        );
     }
     if let Some(token) = &item.modifiers.auto_token {
-        errors.at(token, "an interface can't be an auto trait");
+        errors.at(token, "an interface can't be an auto trait: take `auto` out");
     }
     if !item.generics.params.is_empty() {
         errors.at(
@@ -135,7 +143,10 @@ fn check_trait(item: &ItemTrait, errors: &mut Errors) {
         );
     }
     if let Some(clause) = &item.generics.where_clause {
-        errors.at(clause, "an interface has no `where` clause: both sides have to know every type");
+        errors.at(
+            clause,
+            "an interface has no `where` clause, as both sides have to know every type: take this out",
+        );
     }
     for bound in &item.supertraits {
         if !is_had_by_clients(bound) {

@@ -98,11 +98,16 @@ fn check_signature(signature: &Signature, errors: &mut Errors) {
         );
     }
     if let Some(token) = &signature.constness {
-        errors.at(token, "a method of an interface can't be `const`: it runs in another process");
+        errors.at(
+            token,
+            "a method of an interface can't be `const`, as it runs in another process: take this out",
+        );
     }
     if let Safety::Unsafe(_) | Safety::Safe(_) = &signature.safety {
-        errors
-            .at(&signature.safety, "a method of an interface can't be `unsafe`: the server trusts no caller");
+        errors.at(
+            &signature.safety,
+            "a method of an interface can't be `unsafe`, as the server trusts no caller: take this out",
+        );
     }
     if let Some(abi) = &signature.abi {
         errors.at(abi, "a method of an interface has no ABI of its own: write a plain `fn`");
@@ -119,7 +124,7 @@ fn check_signature(signature: &Signature, errors: &mut Errors) {
     }
     if let Some(clause) = &signature.generics.where_clause {
         errors
-            .at(clause, "a method of an interface has no `where` clause: both sides have to know every type");
+            .at(clause, "a method of an interface has no `where` clause, as both sides have to know every type: take this out");
     }
 }
 
@@ -136,7 +141,7 @@ fn check_receiver(receiver: &Receiver, errors: &mut Errors) {
         }
         ReceiverKind::Value => errors.at(
             receiver,
-            "an interface's methods take `&self`: a client can't use up the implementation that serves others too",
+            "an interface's methods take `&self`, as a client can't use up the implementation that serves others too: write that",
         ),
         _ => errors.at(receiver, "an interface's methods take `&self`: write that"),
     }

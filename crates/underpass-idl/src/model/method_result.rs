@@ -1,9 +1,10 @@
 //! What a method returns.
 
 use super::parameter::plain;
+use super::{CarriedType, Role, Types};
 use crate::errors::Errors;
 use crate::travel;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, ReturnType, Signature, Type};
@@ -43,33 +44,64 @@ impl MethodResult {
         errors.finish(Self { written, parts, serde })
     }
 
-    /// The `E` of the `Result<T, E>`, with the span where errors about it belong.
-    pub(crate) fn error(&self, wire: &Path) -> TokenStream {
-        match &self.parts {
-            Some((_, error)) => error.to_token_stream(),
-            None => self.part(wire, "Error"),
-        }
-    }
-
-    /// The type that travels.
-    pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
-        let (value, error) = match &self.parts {
-            Some((value, error)) if self.serde => (value.to_token_stream(), travel::carried(error, wire)),
-            Some((value, error)) => (travel::carried(value, wire), travel::carried(error, wire)),
-            None if self.serde => (self.part(wire, "Value"), self.part(wire, "Error")),
-            None => return travel::carried(&self.written, wire),
+    /// The types that travel: the `T` and the `E` of the `Result<T, E>`.
+    pub(crate) fn carried_types(&self, wire: &Path) -> [CarriedType; 2] {
+        let value = match &self.parts {
+            Some((value, _)) if !self.serde => CarriedType::value(value),
+            Some((value, _)) => self.by_serde(wire, value),
+            None if self.serde => self.by_serde(wire, &self.part(wire, "Value")),
+            None => CarriedType::new(Role::Value, self.part(wire, "Value")),
         };
-        let value = if self.serde { quote!(#wire::Serde<#value>) } else { value };
-        quote_spanned!(self.span()=> ::core::result::Result<#value, #error>)
+        let error = match &self.parts {
+            Some((_, error)) => CarriedType::new(Role::Error, error),
+            None => CarriedType::new(Role::Error, self.part(wire, "Error")),
+        };
+        [value, error]
     }
 
-    fn span(&self) -> Span {
+    /// The markers of both.
+    pub(crate) fn carried(&self, types: &Types, wire: &Path) -> [TokenStream; 2] {
+        self.carried_types(wire).map(|of| types.marker(&of))
+    }
+
+    /// `result`, which is a `Result` that came, as the signature has it.
+    pub(crate) fn written_of(&self, wire: &Path, result: TokenStream) -> TokenStream {
+        let result = if self.serde { quote!(#result.map(|#wire::Serde(__value)| __value)) } else { result };
+        if self.parts.is_some() {
+            return result;
+        }
+        let (span, wire) = (self.span(), travel::at(self.span(), wire));
+        quote_spanned!(span=> #wire::Returned::from_result(#result))
+    }
+
+    /// `result`, which is of the type in the signature, as the `Result` that travels.
+    ///
+    /// If the type is no `Result`, each part of this that the compiler may refuse has the type's
+    /// span. Equal errors are reported once.
+    pub(crate) fn sent_of(&self, wire: &Path, result: TokenStream) -> TokenStream {
+        let result = if self.parts.is_some() {
+            result
+        } else {
+            let (span, wire) = (self.span(), travel::at(self.span(), wire));
+            let written = Ident::new("__written", span);
+            quote_spanned!(span=> { let #written = #result; #wire::Returned::into_result(#written) })
+        };
+        if self.serde { quote!(#result.map(#wire::Serde)) } else { result }
+    }
+
+    /// Where errors about the result belong.
+    pub(crate) fn span(&self) -> Span {
         self.written.span()
     }
 
+    fn by_serde(&self, wire: &Path, value: &impl ToTokens) -> CarriedType {
+        CarriedType::new(Role::Value, quote_spanned!(value.span()=> #wire::Serde<#value>))
+    }
+
+    /// `Value` or `Error` of the `Result` that an alias hides.
     fn part(&self, wire: &Path, name: &str) -> TokenStream {
-        let (written, name) = (&self.written, syn::Ident::new(name, self.span()));
-        quote_spanned!(self.span()=> <#written as #wire::Returned>::#name)
+        let (written, name) = (&self.written, Ident::new(name, self.written.span()));
+        quote_spanned!(written.span()=> <#written as #wire::Returned>::#name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One parameter of a method.
 
+use super::{CarriedType, Role, Types};
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
 use crate::travel;
@@ -65,8 +66,8 @@ impl Parameter {
     }
 
     /// The type that travels, as the server receives it.
-    pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
-        let owned = match &self.manner {
+    fn owned(&self, wire: &Path) -> Type {
+        match &self.manner {
             Manner::Lent(of) if has_another_owner(of) => {
                 parse_quote_spanned!(of.span()=> <#of as #wire::Lent>::Owned)
             }
@@ -74,22 +75,44 @@ impl Parameter {
             Manner::LentText(span) => parse_quote_spanned!(*span=> ::std::string::String),
             Manner::LentAll(of) => parse_quote_spanned!(of.span()=> ::std::vec::Vec<#of>),
             Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<::core::primitive::u8>),
-        };
-        if self.serde {
-            quote_spanned!(owned.span()=> #wire::Serde<#owned>)
-        } else {
-            travel::carried(&owned, wire)
         }
     }
 
-    /// What the client encodes: a reference. Its span is that of the type, where errors about it
-    /// belong.
-    pub(crate) fn sent(&self, wire: &Path) -> TokenStream {
-        let place = self.written.span();
-        let mut ident = self.ident.clone();
-        ident.set_span(ident.span().located_at(place));
-        let reference = if self.is_lent() { quote!(#ident) } else { quote_spanned!(place=> &#ident) };
-        if self.serde { quote_spanned!(place=> #wire::Serde(#reference)) } else { reference }
+    /// The type that travels. Of a list that is lent, the type of its elements.
+    pub(crate) fn carried_type(&self, wire: &Path) -> CarriedType {
+        match &self.manner {
+            _ if self.serde => {
+                let owned = self.owned(wire);
+                CarriedType::new(Role::Value, quote_spanned!(owned.span()=> #wire::Serde<#owned>))
+            }
+            Manner::LentText(_) | Manner::Shared(_) => CarriedType::new(Role::Plain, self.owned(wire)),
+            Manner::LentAll(element) => CarriedType::value(element),
+            Manner::Owned(_) | Manner::Lent(_) => CarriedType::value(&self.owned(wire)),
+        }
+    }
+
+    /// The marker of the type that travels.
+    pub(crate) fn carried(&self, types: &Types, wire: &Path) -> TokenStream {
+        let marker = types.marker(&self.carried_type(wire));
+        match &self.manner {
+            Manner::LentAll(_) if !self.serde => quote!(#wire::ListOf<#marker>),
+            _ => marker,
+        }
+    }
+
+    /// What the client encodes: a reference.
+    pub(crate) fn sent(&self, types: &Types, wire: &Path) -> TokenStream {
+        let ident = &self.ident;
+        let reference = if self.is_lent() { quote!(#ident) } else { quote!(&#ident) };
+        let of = self.carried_type(wire);
+        let marker = types.marker(&of);
+        match &self.manner {
+            _ if self.serde => quote!(#wire::Serde(#reference)),
+            _ if of.role == Role::Plain => reference,
+            Manner::Lent(of) if has_another_owner(of) => reference,
+            Manner::LentAll(_) => quote!(#wire::SliceOf::<#marker>(#reference)),
+            _ => quote!(#wire::RefTo::<#marker>(#reference)),
+        }
     }
 
     /// Whether the implementation gets a reference.

@@ -1,18 +1,23 @@
 //! The code that is generated for a type that travels.
 
-use super::shape::{Field, FieldsKind, ParsedFields, ParsedVariant, Shape};
-use proc_macro2::TokenStream;
+use super::shape::{Field, FieldTypes, FieldsKind, ParsedFields, ParsedVariant, Shape};
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{DeriveInput, GenericParam, Generics, Ident, Path, parse_quote};
 
-/// The three implementations.
-pub(super) fn implementations(item: &DeriveInput, shape: &Shape, wire: &Path) -> TokenStream {
+/// The three implementations, and the markers by which they name the fields' types.
+pub(super) fn implementations(
+    item: &DeriveInput,
+    shape: &Shape,
+    types: &FieldTypes,
+    wire: &Path,
+) -> TokenStream {
     let ident = &item.ident;
     let name = ident.unraw().to_string();
     let generics = bounded(&item.generics);
     let implementation = |trait_: &str, body: TokenStream| {
-        let trait_ = Ident::new(trait_, proc_macro2::Span::call_site());
+        let trait_ = Ident::new(trait_, Span::call_site());
         let (parameters, arguments, clause) = generics.split_for_impl();
         quote! {
             #[automatically_derived]
@@ -25,14 +30,35 @@ pub(super) fn implementations(item: &DeriveInput, shape: &Shape, wire: &Path) ->
     let encode = implementation("Encode", encode(shape));
     let decode = implementation("Decode", decode(&name, shape));
     let schema = implementation("Schema", schema(&name, &item.generics, shape));
+    let markers = markers(ident, &generics, types);
     quote! {
         const _: () = {
             use #wire as __wire;
+            #markers
             #encode
             #decode
             #schema
         };
     }
+}
+
+/// The markers of the fields' types. At their implementations, and nowhere else, the compiler
+/// reports a type that can't travel.
+fn markers(ident: &Ident, generics: &Generics, types: &FieldTypes) -> Option<TokenStream> {
+    let (parameters, arguments, clause) = generics.split_for_impl();
+    let implementations = types.all().map(|(marker, of)| {
+        quote! {
+            impl #parameters __wire::Carried<#ident #arguments> for #marker #clause {
+                type Itself = #of;
+            }
+        }
+    });
+    (types.all().count() > 0).then(|| {
+        quote! {
+            enum __Field<const TYPE: ::core::primitive::usize> {}
+            #(#implementations)*
+        }
+    })
 }
 
 /// The generics. Each type among them must travel.
@@ -188,6 +214,8 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
         }
     };
     quote! {
+        type Itself = Self;
+
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic(#name, &[#(#arguments),*]);
             __types.define(::core::any::type_name::<Self>(), __name, |__types| #definition)
@@ -211,25 +239,36 @@ fn described(fields: &ParsedFields) -> TokenStream {
 }
 
 impl Field {
-    /// `<T as Encode>::item`.
+    /// `FIXED`, `size` or `encode` of its type.
     fn encode(&self, item: &str) -> TokenStream {
-        self.of(&self.lent(), "Encode", item)
+        self.item(&self.lent(), "Encode", item)
     }
 
-    /// `<T as Decode>::item`.
+    /// `LEAST` or `decode` of its type.
     fn decode(&self, item: &str) -> TokenStream {
-        self.of(&self.carried(), "Decode", item)
+        self.item(&self.carried(), "Decode", item)
     }
 
-    /// `<T as Schema>::item`.
+    /// `schema` of its type.
     fn schema(&self, item: &str) -> TokenStream {
-        self.of(&self.carried(), "Schema", item)
+        self.item(&self.carried(), "Schema", item)
     }
 
-    /// At the span of the field's type, where errors about it belong.
-    fn of(&self, carried: &TokenStream, trait_: &str, item: &str) -> TokenStream {
-        let span = self.span();
-        let (trait_, item) = (Ident::new(trait_, span), Ident::new(item, span));
-        quote_spanned!(span=> <#carried as __wire::#trait_>::#item)
+    /// An item of a trait of its type: by the type's marker if there is one. Otherwise with the
+    /// type's span, where errors about it belong.
+    fn item(&self, carried: &TokenStream, trait_: &str, item: &str) -> TokenStream {
+        let Some(marker) = &self.marker else {
+            let span = self.span();
+            let (trait_, item) = (Ident::new(trait_, span), Ident::new(item, span));
+            return quote_spanned!(span=> <#carried as __wire::#trait_>::#item);
+        };
+        match item {
+            "FIXED" => quote!(__wire::carried::fixed::<#marker, Self>()),
+            "LEAST" => quote!(__wire::carried::least::<#marker, Self>()),
+            _ => {
+                let function = Ident::new(item, Span::call_site());
+                quote!(__wire::carried::#function::<#marker, Self>)
+            }
+        }
     }
 }

@@ -4,10 +4,10 @@ use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
 use crate::travel;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataEnum, DataStruct, Index, Member, Result, Type, parse_quote};
+use syn::{DataEnum, DataStruct, Index, Member, Result, Type};
 
 /// A struct or an enum.
 pub(super) enum Shape {
@@ -42,18 +42,48 @@ pub(super) struct Field {
     pub(super) binding: Ident,
     written: Type,
     serde: bool,
+    /// The marker of its type, unless that is plain or travels by serde's traits.
+    pub(super) marker: Option<TokenStream>,
+}
+
+/// The types of fields that have markers, each once. The position of a type is the parameter of its
+/// marker.
+#[derive(Default)]
+pub(super) struct FieldTypes(Vec<Type>);
+
+impl FieldTypes {
+    /// The marker of `of`, which is added.
+    fn marker(&mut self, of: &Type) -> TokenStream {
+        let written = of.to_token_stream().to_string();
+        let known = self.0.iter().position(|known| known.to_token_stream().to_string() == written);
+        let position = known.unwrap_or_else(|| {
+            self.0.push(of.clone());
+            self.0.len() - 1
+        });
+        marker(position)
+    }
+
+    /// All of them, with their markers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (TokenStream, &Type)> {
+        self.0.iter().enumerate().map(|(position, of)| (marker(position), of))
+    }
+}
+
+fn marker(position: usize) -> TokenStream {
+    let position = Index::from(position);
+    quote!(__Field<#position>)
 }
 
 impl Shape {
-    pub(super) fn of_struct(data: &DataStruct) -> Result<Self> {
-        ParsedFields::parse(&data.fields).map(Self::Struct)
+    pub(super) fn of_struct(data: &DataStruct, types: &mut FieldTypes) -> Result<Self> {
+        ParsedFields::parse(&data.fields, types).map(Self::Struct)
     }
 
-    pub(super) fn of_enum(data: &DataEnum) -> Result<Self> {
+    pub(super) fn of_enum(data: &DataEnum, types: &mut FieldTypes) -> Result<Self> {
         let mut errors = Errors::default();
         let mut variants = Vec::new();
         for variant in &data.variants {
-            if let Some(fields) = errors.take(ParsedFields::parse(&variant.fields)) {
+            if let Some(fields) = errors.take(ParsedFields::parse(&variant.fields, types)) {
                 variants.push(ParsedVariant { ident: variant.ident.clone(), fields });
             }
         }
@@ -62,7 +92,7 @@ impl Shape {
 }
 
 impl ParsedFields {
-    fn parse(fields: &syn::Fields) -> Result<Self> {
+    fn parse(fields: &syn::Fields, types: &mut FieldTypes) -> Result<Self> {
         let mut errors = Errors::default();
         let mut all = Vec::new();
         for (position, field) in fields.iter().enumerate() {
@@ -74,7 +104,9 @@ impl ParsedFields {
                 None => Member::Unnamed(Index::from(position)),
             };
             let binding = format_ident!("__field{position}", span = Span::mixed_site());
-            all.push(Field { member, binding, written: field.ty.clone(), serde: options.serde });
+            let (written, serde) = (field.ty.clone(), options.serde);
+            let marker = (!serde && !travel::is_plain(&written)).then(|| types.marker(&written));
+            all.push(Field { member, binding, written, serde, marker });
         }
         let kind = match fields {
             syn::Fields::Unit => FieldsKind::Unit,
@@ -101,17 +133,13 @@ impl Field {
     /// The type that travels.
     pub(super) fn carried(&self) -> TokenStream {
         let written = &self.written;
-        if self.serde {
-            quote_spanned!(self.span()=> __wire::Serde<#written>)
-        } else {
-            travel::carried(written, &parse_quote!(__wire))
-        }
+        if self.serde { quote_spanned!(self.span()=> __wire::Serde<#written>) } else { quote!(#written) }
     }
 
     /// The type that [`sent`](Self::sent) refers to.
     pub(super) fn lent(&self) -> TokenStream {
         let written = &self.written;
-        if self.serde { quote_spanned!(self.span()=> __wire::Serde<&#written>) } else { self.carried() }
+        if self.serde { quote_spanned!(self.span()=> __wire::Serde<&#written>) } else { quote!(#written) }
     }
 
     /// A reference to what is encoded, from a reference to the field.

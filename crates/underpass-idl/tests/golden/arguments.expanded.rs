@@ -27,6 +27,47 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         >(ArgumentsClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Arguments`].
+#[doc(hidden)]
+enum __ArgumentsTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::wire::Carried for __ArgumentsTypes<0> {
+    type Itself = fs::Stat;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::wire::Carried for __ArgumentsTypes<1> {
+    type Itself = <io::Result<()> as crate::mock::__private::wire::Returned>::Value;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::CarriedError for __ArgumentsTypes<2> {
+    type Itself = <io::Result<()> as crate::mock::__private::wire::Returned>::Error;
+    #[inline]
+    fn from_call_error(__error: crate::mock::__private::CallError) -> Self::Itself {
+        crate::mock::__private::FromCallError::from_call_error(__error)
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::wire::Carried for __ArgumentsTypes<3> {
+    type Itself = (u8, Option<[bool; 3]>);
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::wire::Carried for __ArgumentsTypes<4> {
+    type Itself = HashMap<String, u64>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::CarriedError for __ArgumentsTypes<5> {
+    type Itself = Error;
+    #[inline]
+    fn from_call_error(__error: crate::mock::__private::CallError) -> Self::Itself {
+        crate::mock::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Arguments`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -215,35 +256,34 @@ impl ArgumentsClient {
     /// procedure in the order of the trait.
     const SIZES: [crate::mock::__private::wire::Sizes; 2usize] = [
         crate::mock::__private::wire::Sizes::of::<
-            <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+            crate::mock::__private::ResultOf<__ArgumentsTypes<1>, __ArgumentsTypes<2>>,
         >(
             &[
-                <<::std::string::String as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <<::std::vec::Vec<
-                    u8,
-                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <<::std::vec::Vec<
-                    fs::Stat,
-                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <<fs::Stat as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                crate::mock::__private::wire::carried::fixed::<
+                    ::std::string::String,
+                    (),
+                >(),
+                crate::mock::__private::wire::carried::fixed::<
+                    crate::mock::__private::wire::ListOf<u8>,
+                    (),
+                >(),
+                crate::mock::__private::wire::carried::fixed::<
+                    crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
+                    (),
+                >(),
+                crate::mock::__private::wire::carried::fixed::<__ArgumentsTypes<0>, ()>(),
             ],
             ::core::option::Option::None,
         ),
         crate::mock::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <Error as crate::mock::__private::wire::Carried>::Itself,
-            >,
+            crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>,
         >(
             &[
-                <<(
-                    u8,
-                    Option<[bool; 3]>,
-                ) as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <<HashMap<
-                    String,
-                    u64,
-                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                crate::mock::__private::wire::carried::fixed::<
+                    __ArgumentsTypes<3>,
+                    (),
+                >(),
+                crate::mock::__private::wire::carried::fixed::<__ArgumentsTypes<4>, ()>(),
             ],
             ::core::option::Option::None,
         ),
@@ -263,52 +303,30 @@ impl ArgumentsClient {
             );
             __interface
                 .procedure("lent", "", ArgumentsClient::SIZES[0usize])
+                .argument::<::std::string::String>("text")
+                .argument::<crate::mock::__private::wire::ListOf<u8>>("bytes")
                 .argument::<
-                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                >("text")
-                .argument::<
-                    <::std::vec::Vec<
-                        u8,
-                    > as crate::mock::__private::wire::Carried>::Itself,
-                >("bytes")
-                .argument::<
-                    <::std::vec::Vec<
-                        fs::Stat,
-                    > as crate::mock::__private::wire::Carried>::Itself,
+                    crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
                 >("stats")
-                .argument::<
-                    <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
-                >("stat")
+                .argument::<__ArgumentsTypes<0>>("stat")
                 .result::<
-                    <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+                    crate::mock::__private::ResultOf<
+                        __ArgumentsTypes<1>,
+                        __ArgumentsTypes<2>,
+                    >,
                 >();
             __interface
                 .procedure("owned", "", ArgumentsClient::SIZES[1usize])
-                .argument::<
-                    <(
-                        u8,
-                        Option<[bool; 3]>,
-                    ) as crate::mock::__private::wire::Carried>::Itself,
-                >("type")
-                .argument::<
-                    <HashMap<
-                        String,
-                        u64,
-                    > as crate::mock::__private::wire::Carried>::Itself,
-                >("local")
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .argument::<__ArgumentsTypes<3>>("type")
+                .argument::<__ArgumentsTypes<4>>("local")
+                .result::<crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Arguments for ArgumentsClient {
     fn lent(
         &self,
@@ -320,20 +338,25 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Arguments::lent(&*__local, text, bytes, stats, stat);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-            >(
-                0u16,
-                &(text, bytes, stats, stat),
-                |__error| <<io::Result<
-                    (),
-                > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
+        crate::mock::__private::wire::Returned::from_result(
+            self
+                .stub
+                .call::<
+                    _,
+                    __ArgumentsTypes<1>,
+                    __ArgumentsTypes<2>,
+                >(
+                    0u16,
+                    &(
+                        text,
+                        bytes,
+                        crate::mock::__private::wire::SliceOf::<
+                            __ArgumentsTypes<0>,
+                        >(stats),
+                        crate::mock::__private::wire::RefTo::<__ArgumentsTypes<0>>(stat),
+                    ),
                 ),
-            )
+        )
     }
     fn owned(
         &self,
@@ -343,19 +366,16 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Arguments::owned(&*__local, r#type, local);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call::<
                 _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
+                (),
+                __ArgumentsTypes<5>,
             >(
                 1u16,
-                &(&r#type, &local),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
+                &(
+                    crate::mock::__private::wire::RefTo::<__ArgumentsTypes<3>>(&r#type),
+                    crate::mock::__private::wire::RefTo::<__ArgumentsTypes<4>>(&local),
                 ),
             )
     }
@@ -366,7 +386,7 @@ impl ArgumentsClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     async fn lent_async(
         &self,
         text: &str,
@@ -377,27 +397,32 @@ impl ArgumentsClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Arguments::lent(&*__local, text, bytes, stats, stat);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-            >(
-                0u16,
-                &(text, bytes, stats, stat),
-                |__error| <<io::Result<
-                    (),
-                > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        crate::mock::__private::wire::Returned::from_result(
+            self
+                .stub
+                .call_async::<
+                    _,
+                    __ArgumentsTypes<1>,
+                    __ArgumentsTypes<2>,
+                >(
+                    0u16,
+                    &(
+                        text,
+                        bytes,
+                        crate::mock::__private::wire::SliceOf::<
+                            __ArgumentsTypes<0>,
+                        >(stats),
+                        crate::mock::__private::wire::RefTo::<__ArgumentsTypes<0>>(stat),
+                    ),
+                )
+                .await,
+        )
     }
     /// `owned` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     async fn owned_async(
         &self,
         r#type: (u8, Option<[bool; 3]>),
@@ -406,19 +431,16 @@ impl ArgumentsClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Arguments::owned(&*__local, r#type, local);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_async::<
                 _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
+                (),
+                __ArgumentsTypes<5>,
             >(
                 1u16,
-                &(&r#type, &local),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
+                &(
+                    crate::mock::__private::wire::RefTo::<__ArgumentsTypes<3>>(&r#type),
+                    crate::mock::__private::wire::RefTo::<__ArgumentsTypes<4>>(&local),
                 ),
             )
             .await
@@ -440,77 +462,47 @@ where
         match __call.procedure() {
             0u16 => {
                 let mut __argument0 = crate::mock::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut __argument0)?;
+                __call.argument::<::std::string::String>(&mut __argument0)?;
                 let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
-                        <::std::vec::Vec<
-                            u8,
-                        > as crate::mock::__private::wire::Carried>::Itself,
+                        crate::mock::__private::wire::ListOf<u8>,
                     >(&mut __argument1)?;
                 let mut __argument2 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
-                        <::std::vec::Vec<
-                            fs::Stat,
-                        > as crate::mock::__private::wire::Carried>::Itself,
+                        crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
                     >(&mut __argument2)?;
                 let mut __argument3 = crate::mock::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut __argument3)?;
+                __call.argument::<__ArgumentsTypes<0>>(&mut __argument3)?;
                 __call.end()?;
-                let __result: io::Result<()> = Arguments::lent(
-                    &*self.0,
-                    __argument0.lend(),
-                    __argument1.lend(),
-                    __argument2.lend(),
-                    __argument3.lend(),
-                );
-                if __call
-                    .reply::<
-                        <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-                    >(&__result)?
-                {
+                let __result = {
+                    let __written = Arguments::lent(
+                        &*self.0,
+                        __argument0.lend(),
+                        __argument1.lend(),
+                        __argument2.lend(),
+                        __argument3.lend(),
+                    );
+                    crate::mock::__private::wire::Returned::into_result(__written)
+                };
+                if __call.reply::<__ArgumentsTypes<1>, __ArgumentsTypes<2>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
             }
             1u16 => {
                 let mut __argument0 = crate::mock::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <(
-                            u8,
-                            Option<[bool; 3]>,
-                        ) as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut __argument0)?;
+                __call.argument::<__ArgumentsTypes<3>>(&mut __argument0)?;
                 let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <HashMap<
-                            String,
-                            u64,
-                        > as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut __argument1)?;
+                __call.argument::<__ArgumentsTypes<4>>(&mut __argument1)?;
                 __call.end()?;
-                let __result: Result<(), Error> = Arguments::owned(
+                let __result = Arguments::owned(
                     &*self.0,
                     __argument0.give(),
                     __argument1.give(),
                 );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                if __call.reply::<(), __ArgumentsTypes<5>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

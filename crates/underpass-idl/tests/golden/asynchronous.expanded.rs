@@ -19,6 +19,37 @@ pub trait FileCache {
         >(FileCacheClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`FileCache`].
+#[doc(hidden)]
+enum __FileCacheTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __FileCacheTypes<0> {
+    type Itself = Vec<u8>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __FileCacheTypes<1> {
+    type Itself = FsError;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __FileCacheTypes<2> {
+    type Itself = <io::Result<()> as ::underpass::__private::wire::Returned>::Value;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __FileCacheTypes<3> {
+    type Itself = <io::Result<()> as ::underpass::__private::wire::Returned>::Error;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`FileCache`]: its implementation in another process.
 ///
 /// Files, in blocks.
@@ -209,20 +240,20 @@ impl FileCacheClient {
     /// procedure in the order of the trait.
     pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                <FsError as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<__FileCacheTypes<0>, __FileCacheTypes<1>>,
         >(
             &[
-                <<::std::string::String as ::underpass::__private::wire::Carried>::Itself as ::underpass::__private::wire::Encode>::FIXED,
-                <u64 as ::underpass::__private::wire::Encode>::FIXED,
-                <u32 as ::underpass::__private::wire::Encode>::FIXED,
+                ::underpass::__private::wire::carried::fixed::<
+                    ::std::string::String,
+                    (),
+                >(),
+                ::underpass::__private::wire::carried::fixed::<u64, ()>(),
+                ::underpass::__private::wire::carried::fixed::<u32, ()>(),
             ],
             ::core::option::Option::None,
         ),
         ::underpass::__private::wire::Sizes::of::<
-            <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+            ::underpass::__private::ResultOf<__FileCacheTypes<2>, __FileCacheTypes<3>>,
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
@@ -245,21 +276,22 @@ impl FileCacheClient {
                     "Reads up to `len` bytes at `offset`.",
                     FileCacheClient::SIZES[0usize],
                 )
-                .argument::<
-                    <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                >("path")
+                .argument::<::std::string::String>("path")
                 .argument::<u64>("offset")
                 .argument::<u32>("len")
                 .result::<
-                    ::core::result::Result<
-                        <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                        <FsError as ::underpass::__private::wire::Carried>::Itself,
+                    ::underpass::__private::ResultOf<
+                        __FileCacheTypes<0>,
+                        __FileCacheTypes<1>,
                     >,
                 >();
             __interface
                 .procedure("flush", "", FileCacheClient::SIZES[1usize])
                 .result::<
-                    <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+                    ::underpass::__private::ResultOf<
+                        __FileCacheTypes<2>,
+                        __FileCacheTypes<3>,
+                    >,
                 >();
             __interface.finish()
         });
@@ -267,47 +299,27 @@ impl FileCacheClient {
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::read(&*__local, path, offset, len);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call::<
                 _,
-                ::core::result::Result<
-                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(path, &offset, &len),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+                __FileCacheTypes<0>,
+                __FileCacheTypes<1>,
+            >(0u16, &(path, &offset, &len))
     }
     fn flush(&self) -> io::Result<()> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::flush(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
-            >(
-                1u16,
-                &(),
-                |__error| <<io::Result<
-                    (),
-                > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        ::underpass::__private::wire::Returned::from_result(
+            self.stub.call::<_, __FileCacheTypes<2>, __FileCacheTypes<3>>(1u16, &()),
+        )
     }
 }
 #[allow(dead_code)]
@@ -318,7 +330,7 @@ impl FileCacheClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn read_async(
         &self,
         path: &str,
@@ -328,47 +340,29 @@ impl FileCacheClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::read(&*__local, path, offset, len);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_async::<
                 _,
-                ::core::result::Result<
-                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(path, &offset, &len),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+                __FileCacheTypes<0>,
+                __FileCacheTypes<1>,
+            >(0u16, &(path, &offset, &len))
             .await
     }
     /// `flush` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> io::Result<()> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::flush(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
-            >(
-                1u16,
-                &(),
-                |__error| <<io::Result<
-                    (),
-                > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        ::underpass::__private::wire::Returned::from_result(
+            self
+                .stub
+                .call_async::<_, __FileCacheTypes<2>, __FileCacheTypes<3>>(1u16, &())
+                .await,
+        )
     }
 }
 /// The server stub of [`FileCache`].
@@ -387,41 +381,30 @@ where
         match __call.procedure() {
             0u16 => {
                 let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut __argument0)?;
+                __call.argument::<::std::string::String>(&mut __argument0)?;
                 let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
                 let mut __argument2 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u32>(&mut __argument2)?;
                 __call.end()?;
-                let __result: Result<Vec<u8>, FsError> = FileCache::read(
+                let __result = FileCache::read(
                     &*self.0,
                     __argument0.lend(),
                     __argument1.give(),
                     __argument2.give(),
                 );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                            <FsError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                if __call.reply::<__FileCacheTypes<0>, __FileCacheTypes<1>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
             }
             1u16 => {
                 __call.end()?;
-                let __result: io::Result<()> = FileCache::flush(&*self.0);
-                if __call
-                    .reply::<
-                        <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
-                    >(&__result)?
-                {
+                let __result = {
+                    let __written = FileCache::flush(&*self.0);
+                    ::underpass::__private::wire::Returned::into_result(__written)
+                };
+                if __call.reply::<__FileCacheTypes<2>, __FileCacheTypes<3>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
@@ -492,10 +475,7 @@ where
         match __call.procedure() {
             0u16 => {
                 let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut __argument0)?;
+                __call.argument::<::std::string::String>(&mut __argument0)?;
                 let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
                 let mut __argument2 = ::underpass::__private::wire::ArgumentPlace::new();
@@ -504,21 +484,18 @@ where
                 let __implementation = ::std::sync::Arc::clone(&self.implementation);
                 __call
                     .later::<
-                        ::core::result::Result<
-                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                            <FsError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
+                        __FileCacheTypes<0>,
+                        __FileCacheTypes<1>,
                     >(
                         &*self.spawn,
                         async move {
-                            let __result: Result<Vec<u8>, FsError> = FileCacheAsync::read(
+                            FileCacheAsync::read(
                                     &*__implementation,
                                     __argument0.lend(),
                                     __argument1.give(),
                                     __argument2.give(),
                                 )
-                                .await;
-                            __result
+                                .await
                         },
                     )
             }
@@ -527,15 +504,18 @@ where
                 let __implementation = ::std::sync::Arc::clone(&self.implementation);
                 __call
                     .later::<
-                        <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+                        __FileCacheTypes<2>,
+                        __FileCacheTypes<3>,
                     >(
                         &*self.spawn,
                         async move {
-                            let __result: io::Result<()> = FileCacheAsync::flush(
-                                    &*__implementation,
+                            {
+                                let __written = FileCacheAsync::flush(&*__implementation)
+                                    .await;
+                                ::underpass::__private::wire::Returned::into_result(
+                                    __written,
                                 )
-                                .await;
-                            __result
+                            }
                         },
                     )
             }

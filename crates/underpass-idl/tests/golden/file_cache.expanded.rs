@@ -22,6 +22,28 @@ pub trait FileCache {
         >(FileCacheClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`FileCache`].
+#[doc(hidden)]
+enum __FileCacheTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __FileCacheTypes<0> {
+    type Itself = FileId;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __FileCacheTypes<1> {
+    type Itself = Vec<u8>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __FileCacheTypes<2> {
+    type Itself = FsError;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`FileCache`]: its implementation in another process.
 ///
 /// Files, in blocks.
@@ -214,23 +236,20 @@ impl FileCacheClient {
     /// procedure in the order of the trait.
     pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                <FsError as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<__FileCacheTypes<1>, __FileCacheTypes<2>>,
         >(
             &[
-                <<FileId as ::underpass::__private::wire::Carried>::Itself as ::underpass::__private::wire::Encode>::FIXED,
-                <u64 as ::underpass::__private::wire::Encode>::FIXED,
-                <u32 as ::underpass::__private::wire::Encode>::FIXED,
+                ::underpass::__private::wire::carried::fixed::<
+                    __FileCacheTypes<0>,
+                    (),
+                >(),
+                ::underpass::__private::wire::carried::fixed::<u64, ()>(),
+                ::underpass::__private::wire::carried::fixed::<u32, ()>(),
             ],
             ::core::option::Option::None,
         ),
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <FsError as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<(), __FileCacheTypes<2>>,
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
@@ -252,51 +271,42 @@ impl FileCacheClient {
                     "Reads up to `len` bytes at `offset`.",
                     FileCacheClient::SIZES[0usize],
                 )
-                .argument::<
-                    <FileId as ::underpass::__private::wire::Carried>::Itself,
-                >("file")
+                .argument::<__FileCacheTypes<0>>("file")
                 .argument::<u64>("offset")
                 .argument::<u32>("len")
                 .result::<
-                    ::core::result::Result<
-                        <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                        <FsError as ::underpass::__private::wire::Carried>::Itself,
+                    ::underpass::__private::ResultOf<
+                        __FileCacheTypes<1>,
+                        __FileCacheTypes<2>,
                     >,
                 >();
             __interface
                 .procedure("flush", "", FileCacheClient::SIZES[1usize])
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <FsError as ::underpass::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .result::<::underpass::__private::ResultOf<(), __FileCacheTypes<2>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::read(&*__local, file, offset, len);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_idempotent::<
                 _,
-                ::core::result::Result<
-                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
+                __FileCacheTypes<1>,
+                __FileCacheTypes<2>,
             >(
                 0u16,
-                &(&file, &offset, &len),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
+                &(
+                    ::underpass::__private::wire::RefTo::<__FileCacheTypes<0>>(&file),
+                    &offset,
+                    &len,
                 ),
             )
     }
@@ -304,21 +314,7 @@ impl FileCache for FileCacheClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::flush(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                1u16,
-                &(),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        self.stub.call::<_, (), __FileCacheTypes<2>>(1u16, &())
     }
 }
 #[allow(dead_code)]
@@ -329,7 +325,7 @@ impl FileCacheClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn read_async(
         &self,
         file: FileId,
@@ -339,19 +335,17 @@ impl FileCacheClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::read(&*__local, file, offset, len);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_async_idempotent::<
                 _,
-                ::core::result::Result<
-                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
+                __FileCacheTypes<1>,
+                __FileCacheTypes<2>,
             >(
                 0u16,
-                &(&file, &offset, &len),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
+                &(
+                    ::underpass::__private::wire::RefTo::<__FileCacheTypes<0>>(&file),
+                    &offset,
+                    &len,
                 ),
             )
             .await
@@ -360,27 +354,12 @@ impl FileCacheClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> Result<(), FsError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return FileCache::flush(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <FsError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                1u16,
-                &(),
-                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        self.stub.call_async::<_, (), __FileCacheTypes<2>>(1u16, &()).await
     }
 }
 /// The server stub of [`FileCache`].
@@ -399,44 +378,27 @@ where
         match __call.procedure() {
             0u16 => {
                 let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <FileId as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut __argument0)?;
+                __call.argument::<__FileCacheTypes<0>>(&mut __argument0)?;
                 let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
                 let mut __argument2 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call.argument::<u32>(&mut __argument2)?;
                 __call.end()?;
-                let __result: Result<Vec<u8>, FsError> = FileCache::read(
+                let __result = FileCache::read(
                     &*self.0,
                     __argument0.give(),
                     __argument1.give(),
                     __argument2.give(),
                 );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
-                            <FsError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                if __call.reply::<__FileCacheTypes<1>, __FileCacheTypes<2>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
             }
             1u16 => {
                 __call.end()?;
-                let __result: Result<(), FsError> = FileCache::flush(&*self.0);
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <FsError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = FileCache::flush(&*self.0);
+                if __call.reply::<(), __FileCacheTypes<2>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

@@ -31,6 +31,18 @@ pub trait Many {
         >(ManyClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Many`].
+#[doc(hidden)]
+enum __ManyTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::CarriedError for __ManyTypes<0> {
+    type Itself = Error;
+    #[inline]
+    fn from_call_error(__error: crate::mock::__private::CallError) -> Self::Itself {
+        crate::mock::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Many`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -219,25 +231,25 @@ impl ManyClient {
     /// procedure in the order of the trait.
     pub const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
         crate::mock::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <Error as crate::mock::__private::wire::Carried>::Itself,
-            >,
+            crate::mock::__private::ResultOf<(), __ManyTypes<0>>,
         >(
             &[
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <u8 as crate::mock::__private::wire::Encode>::FIXED,
-                <<::std::string::String as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<u8, ()>(),
+                crate::mock::__private::wire::carried::fixed::<
+                    ::std::string::String,
+                    (),
+                >(),
             ],
             ::core::option::Option::None,
         ),
@@ -269,22 +281,15 @@ impl ManyClient {
                 .argument::<u8>("j")
                 .argument::<u8>("k")
                 .argument::<u8>("l")
-                .argument::<
-                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                >("m")
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .argument::<::std::string::String>("m")
+                .result::<crate::mock::__private::ResultOf<(), __ManyTypes<0>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Many for ManyClient {
     fn many(
         &self,
@@ -305,21 +310,12 @@ impl Many for ManyClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Many::many(&*__local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call::<
                 _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+                (),
+                __ManyTypes<0>,
+            >(0u16, &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)))
     }
 }
 #[allow(dead_code)]
@@ -328,7 +324,7 @@ impl ManyClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn many_async(
         &self,
         a: u8,
@@ -348,21 +344,12 @@ impl ManyClient {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Many::many(&*__local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_async::<
                 _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+                (),
+                __ManyTypes<0>,
+            >(0u16, &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)))
             .await
     }
 }
@@ -406,12 +393,9 @@ where
                 let mut __argument11 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u8>(&mut __argument11)?;
                 let mut __argument12 = crate::mock::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut __argument12)?;
+                __call.argument::<::std::string::String>(&mut __argument12)?;
                 __call.end()?;
-                let __result: Result<(), Error> = Many::many(
+                let __result = Many::many(
                     &*self.0,
                     __argument0.give(),
                     __argument1.give(),
@@ -427,14 +411,7 @@ where
                     __argument11.give(),
                     __argument12.lend(),
                 );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                if __call.reply::<(), __ManyTypes<0>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

@@ -17,6 +17,18 @@ pub trait Frames {
         >(FramesClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Frames`].
+#[doc(hidden)]
+enum __FramesTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __FramesTypes<0> {
+    type Itself = FrameError;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Frames`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -205,23 +217,18 @@ impl FramesClient {
     /// procedure in the order of the trait.
     pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <FrameError as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<(), __FramesTypes<0>>,
         >(
             &[
-                <<::std::vec::Vec<
-                    u8,
-                > as ::underpass::__private::wire::Carried>::Itself as ::underpass::__private::wire::Encode>::FIXED,
+                ::underpass::__private::wire::carried::fixed::<
+                    ::underpass::__private::wire::ListOf<u8>,
+                    (),
+                >(),
             ],
             ::core::option::Option::Some(65536usize),
         ),
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                u64,
-                <FrameError as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<u64, __FramesTypes<0>>,
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
@@ -239,74 +246,32 @@ impl FramesClient {
             );
             __interface
                 .procedure("put", "", FramesClient::SIZES[0usize])
-                .argument::<
-                    <::std::vec::Vec<
-                        u8,
-                    > as ::underpass::__private::wire::Carried>::Itself,
-                >("frame")
+                .argument::<::underpass::__private::wire::ListOf<u8>>("frame")
                 .calls(2u32)
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .result::<::underpass::__private::ResultOf<(), __FramesTypes<0>>>();
             __interface
                 .procedure("newest", "", FramesClient::SIZES[1usize])
                 .calls(8u32)
-                .result::<
-                    ::core::result::Result<
-                        u64,
-                        <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .result::<::underpass::__private::ResultOf<u64, __FramesTypes<0>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Frames for FramesClient {
     fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Frames::put(&*__local, frame);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(frame,),
-                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        self.stub.call::<_, (), __FramesTypes<0>>(0u16, &(frame,))
     }
     fn newest(&self) -> Result<u64, FrameError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Frames::newest(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    u64,
-                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                1u16,
-                &(),
-                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        self.stub.call::<_, u64, __FramesTypes<0>>(1u16, &())
     }
 }
 #[allow(dead_code)]
@@ -315,53 +280,23 @@ impl FramesClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn put_async(&self, frame: &[u8]) -> Result<(), FrameError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Frames::put(&*__local, frame);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(frame,),
-                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        self.stub.call_async::<_, (), __FramesTypes<0>>(0u16, &(frame,)).await
     }
     /// `newest` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     pub async fn newest_async(&self) -> Result<u64, FrameError> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Frames::newest(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    u64,
-                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                >,
-            >(
-                1u16,
-                &(),
-                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        self.stub.call_async::<_, u64, __FramesTypes<0>>(1u16, &()).await
     }
 }
 /// The server stub of [`Frames`].
@@ -382,38 +317,19 @@ where
                 let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
                 __call
                     .argument::<
-                        <::std::vec::Vec<
-                            u8,
-                        > as ::underpass::__private::wire::Carried>::Itself,
+                        ::underpass::__private::wire::ListOf<u8>,
                     >(&mut __argument0)?;
                 __call.end()?;
-                let __result: Result<(), FrameError> = Frames::put(
-                    &*self.0,
-                    __argument0.lend(),
-                );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = Frames::put(&*self.0, __argument0.lend());
+                if __call.reply::<(), __FramesTypes<0>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
             }
             1u16 => {
                 __call.end()?;
-                let __result: Result<u64, FrameError> = Frames::newest(&*self.0);
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            u64,
-                            <FrameError as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = Frames::newest(&*self.0);
+                if __call.reply::<u64, __FramesTypes<0>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

@@ -18,6 +18,18 @@ trait Provided: Send + Sync + std::fmt::Debug + 'static {
         >(ProvidedClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Provided`].
+#[doc(hidden)]
+enum __ProvidedTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::CarriedError for __ProvidedTypes<0> {
+    type Itself = Error;
+    #[inline]
+    fn from_call_error(__error: crate::mock::__private::CallError) -> Self::Itself {
+        crate::mock::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Provided`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -206,10 +218,7 @@ impl ProvidedClient {
     /// procedure in the order of the trait.
     const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
         crate::mock::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                u8,
-                <Error as crate::mock::__private::wire::Carried>::Itself,
-            >,
+            crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>,
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
@@ -227,39 +236,20 @@ impl ProvidedClient {
             );
             __interface
                 .procedure("provided", "", ProvidedClient::SIZES[0usize])
-                .result::<
-                    ::core::result::Result<
-                        u8,
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .result::<crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Provided for ProvidedClient {
     fn provided(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Provided::provided(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    u8,
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        self.stub.call::<_, u8, __ProvidedTypes<0>>(0u16, &())
     }
 }
 #[allow(dead_code)]
@@ -268,27 +258,12 @@ impl ProvidedClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     async fn provided_async(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Provided::provided(&*__local);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    u8,
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        self.stub.call_async::<_, u8, __ProvidedTypes<0>>(0u16, &()).await
     }
 }
 /// The server stub of [`Provided`].
@@ -307,15 +282,8 @@ where
         match __call.procedure() {
             0u16 => {
                 __call.end()?;
-                let __result: Result<u8, Error> = Provided::provided(&*self.0);
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            u8,
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = Provided::provided(&*self.0);
+                if __call.reply::<u8, __ProvidedTypes<0>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

@@ -16,6 +16,33 @@ trait Search {
         >(SearchClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Search`].
+#[doc(hidden)]
+enum __SearchTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __SearchTypes<0> {
+    type Itself = ::underpass::__private::wire::Serde<Query>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __SearchTypes<1> {
+    type Itself = ::underpass::__private::wire::Serde<Limits>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __SearchTypes<2> {
+    type Itself = ::underpass::__private::wire::Serde<Value>;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __SearchTypes<3> {
+    type Itself = Error;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Search`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -204,18 +231,11 @@ impl SearchClient {
     /// procedure in the order of the trait.
     const SIZES: [::underpass::__private::wire::Sizes; 1usize] = [
         ::underpass::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                ::underpass::__private::wire::Serde<Value>,
-                <Error as ::underpass::__private::wire::Carried>::Itself,
-            >,
+            ::underpass::__private::ResultOf<__SearchTypes<2>, __SearchTypes<3>>,
         >(
             &[
-                <::underpass::__private::wire::Serde<
-                    Query,
-                > as ::underpass::__private::wire::Encode>::FIXED,
-                <::underpass::__private::wire::Serde<
-                    Limits,
-                > as ::underpass::__private::wire::Encode>::FIXED,
+                ::underpass::__private::wire::carried::fixed::<__SearchTypes<0>, ()>(),
+                ::underpass::__private::wire::carried::fixed::<__SearchTypes<1>, ()>(),
             ],
             ::core::option::Option::None,
         ),
@@ -235,13 +255,10 @@ impl SearchClient {
             );
             __interface
                 .procedure("find", "", SearchClient::SIZES[0usize])
-                .argument::<::underpass::__private::wire::Serde<Query>>("query")
-                .argument::<::underpass::__private::wire::Serde<Limits>>("limits")
+                .argument::<__SearchTypes<0>>("query")
+                .argument::<__SearchTypes<1>>("limits")
                 .result::<
-                    ::core::result::Result<
-                        ::underpass::__private::wire::Serde<Value>,
-                        <Error as ::underpass::__private::wire::Carried>::Itself,
-                    >,
+                    ::underpass::__private::ResultOf<__SearchTypes<2>, __SearchTypes<3>>,
                 >();
             __interface.finish()
         });
@@ -249,31 +266,25 @@ impl SearchClient {
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Search for SearchClient {
     fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Search::find(&*__local, query, limits);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call::<
                 _,
-                ::core::result::Result<
-                    ::underpass::__private::wire::Serde<Value>,
-                    <Error as ::underpass::__private::wire::Carried>::Itself,
-                >,
+                __SearchTypes<2>,
+                __SearchTypes<3>,
             >(
                 0u16,
                 &(
                     ::underpass::__private::wire::Serde(query),
                     ::underpass::__private::wire::Serde(&limits),
                 ),
-                |__error| <Error as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
             )
-            .map(|::underpass::__private::wire::Serde(__result)| __result)
+            .map(|::underpass::__private::wire::Serde(__value)| __value)
     }
 }
 #[allow(dead_code)]
@@ -282,31 +293,25 @@ impl SearchClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     async fn find_async(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Search::find(&*__local, query, limits);
         }
-        let __stub = &self.stub;
-        __stub
+        self.stub
             .call_async::<
                 _,
-                ::core::result::Result<
-                    ::underpass::__private::wire::Serde<Value>,
-                    <Error as ::underpass::__private::wire::Carried>::Itself,
-                >,
+                __SearchTypes<2>,
+                __SearchTypes<3>,
             >(
                 0u16,
                 &(
                     ::underpass::__private::wire::Serde(query),
                     ::underpass::__private::wire::Serde(&limits),
                 ),
-                |__error| <Error as ::underpass::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
             )
             .await
-            .map(|::underpass::__private::wire::Serde(__result)| __result)
+            .map(|::underpass::__private::wire::Serde(__value)| __value)
     }
 }
 /// The server stub of [`Search`].
@@ -325,30 +330,17 @@ where
         match __call.procedure() {
             0u16 => {
                 let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        ::underpass::__private::wire::Serde<Query>,
-                    >(&mut __argument0)?;
+                __call.argument::<__SearchTypes<0>>(&mut __argument0)?;
                 let mut __argument1 = ::underpass::__private::wire::ArgumentPlace::new();
-                __call
-                    .argument::<
-                        ::underpass::__private::wire::Serde<Limits>,
-                    >(&mut __argument1)?;
+                __call.argument::<__SearchTypes<1>>(&mut __argument1)?;
                 __call.end()?;
-                let __result: Result<Value, Error> = Search::find(
-                    &*self.0,
-                    &__argument0.lend().0,
-                    __argument1.give().0,
-                );
-                let __result = __result.map(::underpass::__private::wire::Serde);
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            ::underpass::__private::wire::Serde<Value>,
-                            <Error as ::underpass::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = Search::find(
+                        &*self.0,
+                        &__argument0.lend().0,
+                        __argument1.give().0,
+                    )
+                    .map(::underpass::__private::wire::Serde);
+                if __call.reply::<__SearchTypes<2>, __SearchTypes<3>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())
@@ -410,6 +402,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Hit {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Hit", &[]);
             __types
@@ -504,6 +497,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Answer {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Answer", &[]);
             __types

@@ -16,6 +16,18 @@ trait Blocks {
         >(BlocksClient::descriptor(), __stub, __local)
     }
 }
+/// The types of [`Blocks`].
+#[doc(hidden)]
+enum __BlocksTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl crate::mock::__private::CarriedError for __BlocksTypes<0> {
+    type Itself = Error;
+    #[inline]
+    fn from_call_error(__error: crate::mock::__private::CallError) -> Self::Itself {
+        crate::mock::__private::FromCallError::from_call_error(__error)
+    }
+}
 /// The client stub of [`Blocks`]: its implementation in another process.
 #[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
@@ -204,16 +216,14 @@ impl BlocksClient {
     /// procedure in the order of the trait.
     const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
         crate::mock::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <Error as crate::mock::__private::wire::Carried>::Itself,
-            >,
+            crate::mock::__private::ResultOf<(), __BlocksTypes<0>>,
         >(
             &[
-                <<::std::vec::Vec<
-                    ::core::primitive::u8,
-                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <u64 as crate::mock::__private::wire::Encode>::FIXED,
+                crate::mock::__private::wire::carried::fixed::<
+                    ::std::vec::Vec<::core::primitive::u8>,
+                    (),
+                >(),
+                crate::mock::__private::wire::carried::fixed::<u64, ()>(),
             ],
             ::core::option::Option::None,
         ),
@@ -233,45 +243,22 @@ impl BlocksClient {
             );
             __interface
                 .procedure("shared", "", BlocksClient::SIZES[0usize])
-                .argument::<
-                    <::std::vec::Vec<
-                        ::core::primitive::u8,
-                    > as crate::mock::__private::wire::Carried>::Itself,
-                >("block")
+                .argument::<::std::vec::Vec<::core::primitive::u8>>("block")
                 .argument::<u64>("at")
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
+                .result::<crate::mock::__private::ResultOf<(), __BlocksTypes<0>>>();
             __interface.finish()
         });
         &__DESCRIPTOR
     }
 }
 #[automatically_derived]
-#[allow(deprecated, clippy::redundant_closure)]
+#[allow(deprecated)]
 impl Blocks for BlocksClient {
     fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Blocks::shared(&*__local, block, at);
         }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(&block, &at),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
+        self.stub.call::<_, (), __BlocksTypes<0>>(0u16, &(&block, &at))
     }
 }
 #[allow(dead_code)]
@@ -280,27 +267,12 @@ impl BlocksClient {
     ///
     /// # Errors
     /// The result of the implementation, or the error of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    #[allow(deprecated, clippy::too_many_arguments)]
     async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(__local) = self.stub.local() {
             return Blocks::shared(&*__local, block, at);
         }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                0u16,
-                &(&block, &at),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
+        self.stub.call_async::<_, (), __BlocksTypes<0>>(0u16, &(&block, &at)).await
     }
 }
 /// The server stub of [`Blocks`].
@@ -322,19 +294,8 @@ where
                 let mut __argument1 = crate::mock::__private::wire::ArgumentPlace::new();
                 __call.argument::<u64>(&mut __argument1)?;
                 __call.end()?;
-                let __result: Result<(), Error> = Blocks::shared(
-                    &*self.0,
-                    __argument0,
-                    __argument1.give(),
-                );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
+                let __result = Blocks::shared(&*self.0, __argument0, __argument1.give());
+                if __call.reply::<(), __BlocksTypes<0>>(&__result)? {
                     __call.drop_later(__result);
                 }
                 ::core::result::Result::Ok(())

@@ -1,12 +1,16 @@
 const _: () = {
     use crate::mock::__private::wire as __wire;
+    enum __Field<const TYPE: ::core::primitive::usize> {}
+    impl __wire::Carried<Stat> for __Field<0> {
+        type Itself = Option<String>;
+    }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Stat {
         const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
             &[
                 <u64 as __wire::Encode>::FIXED,
-                <<Option<String> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                __wire::carried::fixed::<__Field<0>, Self>(),
             ],
         );
         #[inline]
@@ -16,9 +20,7 @@ const _: () = {
                 ::core::option::Option::None => {
                     let Self { size: __field0, r#type: __field1 } = self;
                     0 + <u64 as __wire::Encode>::size(__field0)
-                        + <<Option<
-                            String,
-                        > as __wire::Carried>::Itself as __wire::Encode>::size(__field1)
+                        + __wire::carried::size::<__Field<0>, Self>(__field1)
                 }
             }
         }
@@ -26,31 +28,28 @@ const _: () = {
         fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             let Self { size: __field0, r#type: __field1 } = self;
             <u64 as __wire::Encode>::encode(__field0, __to);
-            <<Option<
-                String,
-            > as __wire::Carried>::Itself as __wire::Encode>::encode(__field1, __to);
+            __wire::carried::encode::<__Field<0>, Self>(__field1, __to);
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Stat {
         const LEAST: ::core::primitive::usize = 0 + <u64 as __wire::Decode>::LEAST
-            + <<Option<String> as __wire::Carried>::Itself as __wire::Decode>::LEAST;
+            + __wire::carried::least::<__Field<0>, Self>();
         #[inline]
         fn decode<__S: __wire::Source + ?::core::marker::Sized>(
             __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
                 size: <u64 as __wire::Decode>::decode(__from)?,
-                r#type: <<Option<
-                    String,
-                > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
+                r#type: __wire::carried::decode::<__Field<0>, Self>(__from)?,
             })
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Stat {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Stat", &[]);
             __types
@@ -63,11 +62,7 @@ const _: () = {
                                 ("size", <u64 as __wire::Schema>::schema(__types)),
                                 (
                                     "type",
-                                    <<Option<
-                                        String,
-                                    > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                        __types,
-                                    ),
+                                    __wire::carried::schema::<__Field<0>, Self>(__types),
                                 ),
                             ]),
                         ),
@@ -78,6 +73,21 @@ const _: () = {
 };
 const _: () = {
     use ::underpass::__private::wire as __wire;
+    enum __Field<const TYPE: ::core::primitive::usize> {}
+    impl<T: Clone + __wire::Schema, const N: usize> __wire::Carried<Pair<T, N>>
+    for __Field<0>
+    where
+        T: PartialEq,
+    {
+        type Itself = T;
+    }
+    impl<T: Clone + __wire::Schema, const N: usize> __wire::Carried<Pair<T, N>>
+    for __Field<1>
+    where
+        T: PartialEq,
+    {
+        type Itself = [u8; N];
+    }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl<T: Clone + __wire::Schema, const N: usize> __wire::Encode for Pair<T, N>
@@ -86,8 +96,8 @@ const _: () = {
     {
         const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
             &[
-                <<T as __wire::Carried>::Itself as __wire::Encode>::FIXED,
-                <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                __wire::carried::fixed::<__Field<0>, Self>(),
+                __wire::carried::fixed::<__Field<1>, Self>(),
             ],
         );
         #[inline]
@@ -96,24 +106,16 @@ const _: () = {
                 ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
                     let Self { 0: __field0, 1: __field1 } = self;
-                    0
-                        + <<T as __wire::Carried>::Itself as __wire::Encode>::size(
-                            __field0,
-                        )
-                        + <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::size(
-                            __field1,
-                        )
+                    0 + __wire::carried::size::<__Field<0>, Self>(__field0)
+                        + __wire::carried::size::<__Field<1>, Self>(__field1)
                 }
             }
         }
         #[inline]
         fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             let Self { 0: __field0, 1: __field1 } = self;
-            <<T as __wire::Carried>::Itself as __wire::Encode>::encode(__field0, __to);
-            <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::encode(
-                __field1,
-                __to,
-            );
+            __wire::carried::encode::<__Field<0>, Self>(__field0, __to);
+            __wire::carried::encode::<__Field<1>, Self>(__field1, __to);
         }
     }
     #[automatically_derived]
@@ -123,17 +125,15 @@ const _: () = {
         T: PartialEq,
     {
         const LEAST: ::core::primitive::usize = 0
-            + <<T as __wire::Carried>::Itself as __wire::Decode>::LEAST
-            + <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::LEAST;
+            + __wire::carried::least::<__Field<0>, Self>()
+            + __wire::carried::least::<__Field<1>, Self>();
         #[inline]
         fn decode<__S: __wire::Source + ?::core::marker::Sized>(
             __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
-                0: <<T as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
-                1: <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::decode(
-                    __from,
-                )?,
+                0: __wire::carried::decode::<__Field<0>, Self>(__from)?,
+                1: __wire::carried::decode::<__Field<1>, Self>(__from)?,
             })
         }
     }
@@ -143,6 +143,7 @@ const _: () = {
     where
         T: PartialEq,
     {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic(
                 "Pair",
@@ -158,12 +159,8 @@ const _: () = {
                     |__types| __wire::Definition::Struct(
                         __wire::Fields::Tuple(
                             ::std::vec::Vec::from([
-                                <<T as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                    __types,
-                                ),
-                                <<[u8; N] as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                    __types,
-                                ),
+                                __wire::carried::schema::<__Field<0>, Self>(__types),
+                                __wire::carried::schema::<__Field<1>, Self>(__types),
                             ]),
                         ),
                     ),
@@ -208,6 +205,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Nothing {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Nothing", &[]);
             __types
@@ -221,6 +219,13 @@ const _: () = {
 };
 const _: () = {
     use ::underpass::__private::wire as __wire;
+    enum __Field<const TYPE: ::core::primitive::usize> {}
+    impl __wire::Carried<Tree> for __Field<0> {
+        type Itself = Box<Tree>;
+    }
+    impl __wire::Carried<Tree> for __Field<1> {
+        type Itself = Vec<Tree>;
+    }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Tree {
@@ -232,17 +237,15 @@ const _: () = {
                 __wire::fixed::sum(
                     &[
                         ::core::option::Option::Some(__wire::tag::size(3usize)),
-                        <<Box<
-                            Tree,
-                        > as __wire::Carried>::Itself as __wire::Encode>::FIXED,
-                        <<Box<Tree> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                        __wire::carried::fixed::<__Field<0>, Self>(),
+                        __wire::carried::fixed::<__Field<0>, Self>(),
                     ],
                 ),
                 __wire::fixed::sum(
                     &[
                         ::core::option::Option::Some(__wire::tag::size(3usize)),
                         <String as __wire::Encode>::FIXED,
-                        <<Vec<Tree> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                        __wire::carried::fixed::<__Field<1>, Self>(),
                     ],
                 ),
             ],
@@ -256,25 +259,13 @@ const _: () = {
                         Self::Leaf {} => __wire::tag::size(3usize),
                         Self::Node { 0: __field0, 1: __field1 } => {
                             __wire::tag::size(3usize)
-                                + <<Box<
-                                    Tree,
-                                > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    __field0,
-                                )
-                                + <<Box<
-                                    Tree,
-                                > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    __field1,
-                                )
+                                + __wire::carried::size::<__Field<0>, Self>(__field0)
+                                + __wire::carried::size::<__Field<0>, Self>(__field1)
                         }
                         Self::Labelled { label: __field0, tree: __field1 } => {
                             __wire::tag::size(3usize)
                                 + <String as __wire::Encode>::size(__field0)
-                                + <<Vec<
-                                    Tree,
-                                > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    __field1,
-                                )
+                                + __wire::carried::size::<__Field<1>, Self>(__field1)
                         }
                     }
                 }
@@ -288,28 +279,13 @@ const _: () = {
                 }
                 Self::Node { 0: __field0, 1: __field1 } => {
                     __wire::tag::encode(1u32, 3usize, __to);
-                    <<Box<
-                        Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
-                        __field0,
-                        __to,
-                    );
-                    <<Box<
-                        Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
-                        __field1,
-                        __to,
-                    );
+                    __wire::carried::encode::<__Field<0>, Self>(__field0, __to);
+                    __wire::carried::encode::<__Field<0>, Self>(__field1, __to);
                 }
                 Self::Labelled { label: __field0, tree: __field1 } => {
                     __wire::tag::encode(2u32, 3usize, __to);
                     <String as __wire::Encode>::encode(__field0, __to);
-                    <<Vec<
-                        Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
-                        __field1,
-                        __to,
-                    );
+                    __wire::carried::encode::<__Field<1>, Self>(__field1, __to);
                 }
             }
         }
@@ -326,22 +302,14 @@ const _: () = {
                 0u32 => ::core::result::Result::Ok(Self::Leaf {}),
                 1u32 => {
                     ::core::result::Result::Ok(Self::Node {
-                        0: <<Box<
-                            Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(
-                            __from,
-                        )?,
-                        1: <<Box<
-                            Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
+                        0: __wire::carried::decode::<__Field<0>, Self>(__from)?,
+                        1: __wire::carried::decode::<__Field<0>, Self>(__from)?,
                     })
                 }
                 2u32 => {
                     ::core::result::Result::Ok(Self::Labelled {
                         label: <String as __wire::Decode>::decode(__from)?,
-                        tree: <<Vec<
-                            Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
+                        tree: __wire::carried::decode::<__Field<1>, Self>(__from)?,
                     })
                 }
                 __tag => {
@@ -356,6 +324,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Tree {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Tree", &[]);
             __types
@@ -372,16 +341,8 @@ const _: () = {
                                 name: "Node",
                                 fields: __wire::Fields::Tuple(
                                     ::std::vec::Vec::from([
-                                        <<Box<
-                                            Tree,
-                                        > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                            __types,
-                                        ),
-                                        <<Box<
-                                            Tree,
-                                        > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                            __types,
-                                        ),
+                                        __wire::carried::schema::<__Field<0>, Self>(__types),
+                                        __wire::carried::schema::<__Field<0>, Self>(__types),
                                     ]),
                                 ),
                             },
@@ -392,11 +353,7 @@ const _: () = {
                                         ("label", <String as __wire::Schema>::schema(__types)),
                                         (
                                             "tree",
-                                            <<Vec<
-                                                Tree,
-                                            > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                                __types,
-                                            ),
+                                            __wire::carried::schema::<__Field<1>, Self>(__types),
                                         ),
                                     ]),
                                 ),
@@ -448,6 +405,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Never {
+        type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Never", &[]);
             __types

@@ -4,8 +4,9 @@
 // Examples include this file, which is why it has no `//!`; each test uses a part of it.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex};
-use underpass_wire::{Descriptor, to_bytes};
+use underpass_wire::{Carried, Decode, Descriptor, Encode, Schema, to_bytes};
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, underpass_macros::Wire)]
@@ -15,8 +16,8 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, IncomingCall, Policy,
-        Refused, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, FromCallError, Handler, ImportError,
+        IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -41,6 +42,19 @@ impl<E: From<CallError>> FromCallError for E {
     fn from_call_error(error: CallError) -> Self {
         error.into()
     }
+}
+
+/// Stands for the runtime's.
+pub trait CarriedError {
+    type Itself: Schema;
+    fn from_call_error(error: CallError) -> Self::Itself;
+}
+
+/// Stands for the runtime's.
+pub struct ResultOf<V, E>(PhantomData<(V, E)>);
+
+impl<V: Carried, E: CarriedError> Carried for ResultOf<V, E> {
+    type Itself = Result<V::Itself, E::Itself>;
 }
 
 pub trait Dispatch: Send + Sync + 'static {
@@ -75,11 +89,11 @@ impl IncomingCall<'_> {
     pub fn procedure(&self) -> u16 {
         self.procedure
     }
-    pub fn argument<T: underpass_wire::Decode>(
+    pub fn argument<C: Carried>(
         &mut self,
-        argument: &mut underpass_wire::ArgumentPlace<T>,
+        argument: &mut underpass_wire::ArgumentPlace<C::Itself>,
     ) -> Result<(), Refused> {
-        T::decode_into(argument.place(), &mut self.bytes).map_err(|error| Refused(error.to_string()))
+        C::Itself::decode_into(argument.place(), &mut self.bytes).map_err(|error| Refused(error.to_string()))
     }
     pub fn end(&mut self) -> Result<(), Refused> {
         if self.bytes.is_empty() { Ok(()) } else { Err(Refused("left over".into())) }
@@ -87,15 +101,18 @@ impl IncomingCall<'_> {
     pub fn drop_later<T: 'static>(&mut self, value: T) {
         drop(value);
     }
-    pub fn reply<T: underpass_wire::Encode + ?Sized>(&mut self, value: &T) -> Result<bool, Refused> {
+    pub fn reply<V: Carried, E: CarriedError>(
+        &mut self,
+        value: &Result<V::Itself, E::Itself>,
+    ) -> Result<bool, Refused> {
         self.reply = to_bytes(value);
         assert_eq!(self.reply.len(), value.size());
         Ok(self.reply.len() > 100)
     }
-    pub fn later<T: underpass_wire::Encode>(
+    pub fn later<V: Carried, E: CarriedError>(
         &mut self,
         spawn: &Spawn,
-        handler: impl Future<Output = T> + Send + 'static,
+        handler: impl Future<Output = Result<V::Itself, E::Itself>> + Send + 'static,
     ) -> Result<(), Refused> {
         let reply = Arc::new(Mutex::new(Vec::new()));
         let to = reply.clone();
@@ -122,21 +139,6 @@ impl Service {
         local: Arc<L>,
     ) -> Self {
         Self { descriptor, stub, local: Arc::new(local) }
-    }
-}
-
-/// What procedures return.
-pub trait Results: underpass_wire::Decode {
-    type Value;
-    type Error;
-    fn into_result(self) -> Result<Self::Value, Self::Error>;
-}
-
-impl<T: underpass_wire::Decode, E: underpass_wire::Decode> Results for Result<T, E> {
-    type Value = T;
-    type Error = E;
-    fn into_result(self) -> Self {
-        self
     }
 }
 
@@ -208,18 +210,13 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
 
     pub fn acknowledge_restart(&self) {}
 
-    pub fn call_idempotent<A, R>(
+    pub fn call_idempotent<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl FnOnce(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error>
-    where
-        A: underpass_wire::Encode + ?Sized,
-        R: Results,
-    {
+    ) -> Result<V::Itself, E::Itself> {
         *self.again.lock().unwrap() += 1;
-        self.call::<A, R>(procedure, arguments, failed)
+        self.call::<A, V, E>(procedure, arguments)
     }
 
     pub fn import_from(
@@ -238,52 +235,37 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.local.as_deref()
     }
 
-    pub fn call<A, R>(
+    pub fn call<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl FnOnce(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error>
-    where
-        A: underpass_wire::Encode + ?Sized,
-        R: Results,
-    {
-        match self.carry::<A, R>(procedure, arguments) {
-            Ok(result) => result.into_result(),
-            Err(error) => Err(failed(error)),
+    ) -> Result<V::Itself, E::Itself> {
+        match self.carry::<A, Result<V::Itself, E::Itself>>(procedure, arguments) {
+            Ok(result) => result,
+            Err(error) => Err(E::from_call_error(error)),
         }
     }
 
-    pub async fn call_async<A, R>(
+    pub async fn call_async<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl FnOnce(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error>
-    where
-        A: underpass_wire::Encode + ?Sized,
-        R: Results,
-    {
-        self.call::<A, R>(procedure, arguments, failed)
+    ) -> Result<V::Itself, E::Itself> {
+        self.call::<A, V, E>(procedure, arguments)
     }
 
-    pub async fn call_async_idempotent<A, R>(
+    pub async fn call_async_idempotent<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error>
-    where
-        A: underpass_wire::Encode + ?Sized,
-        R: Results,
-    {
-        self.call_idempotent::<A, R>(procedure, arguments, failed)
+    ) -> Result<V::Itself, E::Itself> {
+        self.call_idempotent::<A, V, E>(procedure, arguments)
     }
 
     fn carry<A, R>(&self, procedure: u16, arguments: &A) -> Result<R, CallError>
     where
-        A: underpass_wire::Encode + ?Sized,
-        R: underpass_wire::Decode,
+        A: Encode + ?Sized,
+        R: Decode,
     {
         *self.calls.lock().unwrap() += 1;
         let bytes = to_bytes(arguments);

@@ -6,6 +6,35 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use underpass_os::WakeTimestamp;
 
+/// What [`Spin::ROW`](crate::Spin::ROW) looks in a row have found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOfLooks {
+    /// No look was made, since that is impossible or of no use.
+    Refused,
+    /// Nothing.
+    InVain,
+    /// What the caller waits for.
+    Found,
+}
+
+impl RowOfLooks {
+    /// Looks that were made. `found`: one of them has found something.
+    #[inline(always)]
+    pub fn made(found: bool) -> Self {
+        if found { Self::Found } else { Self::InVain }
+    }
+
+    /// Whether something was found. If no look was made, `look` makes one.
+    #[inline(always)]
+    pub fn found_or(self, look: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Refused => look(),
+            Self::InVain => false,
+            Self::Found => true,
+        }
+    }
+}
+
 /// Whether the calls that wait on a line are taken. The monitor asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallProgress {
@@ -51,10 +80,10 @@ pub trait Line: Send + Sync {
     fn serve(&self, by: u64) -> bool;
 
     /// As [`serve`](Self::serve), for a caller that has nothing else to do. Prepares as much as it
-    /// can, then looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call. Returns `None` if
-    /// that is impossible or of no use.
-    fn serve_soon(&self, _by: u64) -> Option<bool> {
-        None
+    /// can, then looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call.
+    /// `Found`: it has run one.
+    fn serve_soon(&self, _by: u64) -> RowOfLooks {
+        RowOfLooks::Refused
     }
 
     /// *S1:* announces that the domain's last processor goes to sleep. Returns the value that

@@ -12,11 +12,6 @@ use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Source};
 
 /// The type that a procedure returns: a `Result`.
-#[diagnostic::on_unimplemented(
-    message = "a method of an interface returns a `Result`, not `{Self}`",
-    label = "every call can fail, and this can't say so",
-    note = "write `Result<T, E>`, where `E: From<underpass::CallError>`"
-)]
 pub trait Results {
     /// The type of a success.
     type Value;

@@ -7,9 +7,9 @@ use crate::binding::peer::{Peer, WithinBinding, within_binding};
 use crate::binding::record::BindingRecord;
 use crate::binding::resilient::{KnownGeneration, Policy, Resilient, Restore};
 use crate::call::abandon::Abandon;
-use crate::call::answer::Results;
 use crate::call::client::CallTerms;
 use crate::call::leasing::{AllLeased, Leasing};
+use crate::carried::CarriedError;
 use crate::control::clerk::Offer;
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError, ShareError};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
-use underpass_wire::{Decode, Descriptor, Encode};
+use underpass_wire::{Carried, Descriptor, Encode};
 
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
@@ -241,19 +241,18 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no
-    /// other. `R` is the `Result` that travels.
+    /// other. `V` and `E` are the markers of the two types of the `Result` that travels.
     ///
     /// # Errors
-    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed`
-    /// converts it. A stub whose implementation is local has nothing to call and says `Closed`.
+    /// What the procedure returns; or a [`CallError`], each kind with its remedy, converted to that
+    /// type. A stub whose implementation is local has nothing to call and says `Closed`.
     #[inline(always)]
-    pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    pub fn call<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        self.call_as::<A, R>(procedure, arguments, false, failed)
+    ) -> Result<V::Itself, E::Itself> {
+        self.call_as::<A, V, E>(procedure, arguments, false)
     }
 
     /// As [`call`](Self::call), for a procedure that may be executed twice.
@@ -261,29 +260,29 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// # Errors
     /// As `call`.
     #[inline(always)]
-    pub fn call_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    pub fn call_idempotent<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        self.call_as::<A, R>(procedure, arguments, true, failed)
+    ) -> Result<V::Itself, E::Itself> {
+        self.call_as::<A, V, E>(procedure, arguments, true)
     }
 
     #[inline(always)]
-    fn call_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    fn call_as<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
         idempotent: bool,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        let terms = &self.terms;
+    ) -> Result<V::Itself, E::Itself> {
+        let (terms, failed) = (&self.terms, E::from_call_error);
         match &self.to {
-            To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
-            To::Anywhere(resilient, known) => {
-                resilient.call::<A, R>(procedure, arguments, terms, known, idempotent, failed)
+            To::There(bound) => {
+                bound.end.call::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
             }
+            To::Anywhere(resilient, known) => resilient.call::<A, Result<V::Itself, E::Itself>>(
+                procedure, arguments, terms, known, idempotent, failed,
+            ),
             To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }
     }
@@ -293,40 +292,46 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ///
     /// # Errors
     /// As `call`.
-    pub async fn call_async<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    pub async fn call_async<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        self.call_async_as::<A, R>(procedure, arguments, false, failed).await
+    ) -> Result<V::Itself, E::Itself> {
+        self.call_async_as::<A, V, E>(procedure, arguments, false).await
     }
 
     /// As [`call_async`](Self::call_async), for a procedure that may be executed twice.
     ///
     /// # Errors
     /// As `call`.
-    pub async fn call_async_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    pub async fn call_async_idempotent<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        self.call_async_as::<A, R>(procedure, arguments, true, failed).await
+    ) -> Result<V::Itself, E::Itself> {
+        self.call_async_as::<A, V, E>(procedure, arguments, true).await
     }
 
-    async fn call_async_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+    async fn call_async_as<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
         procedure: u16,
         arguments: &A,
         idempotent: bool,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        let terms = &self.terms;
+    ) -> Result<V::Itself, E::Itself> {
+        let (terms, failed) = (&self.terms, E::from_call_error);
         match &self.to {
-            To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
+            To::There(bound) => {
+                bound
+                    .end
+                    .call_from_task::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
+                    .await
+            }
             To::Anywhere(resilient, known) => {
-                resilient.call_from_task::<A, R>(procedure, arguments, terms, known, idempotent, failed).await
+                resilient
+                    .call_from_task::<A, Result<V::Itself, E::Itself>>(
+                        procedure, arguments, terms, known, idempotent, failed,
+                    )
+                    .await
             }
             To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }

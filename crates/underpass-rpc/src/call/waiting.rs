@@ -2,7 +2,7 @@
 
 use crate::call::answer::{Answer, Landing};
 use std::ptr;
-use underpass_processor::Line;
+use underpass_processor::{Line, RowOfLooks};
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, BlocksAtOnce, Control, Opens, Wait, Wakes, Woken, wait_registered};
 
@@ -120,7 +120,7 @@ unsafe impl Opens for Reply<'_> {
     }
 
     #[inline(always)]
-    fn watch(&self) -> Option<bool> {
+    fn watch(&self) -> RowOfLooks {
         self.answer.end.watch_for(self)
     }
 

@@ -1,5 +1,6 @@
 //! A call as the server stub sees it.
 
+use crate::carried::CarriedError;
 use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
@@ -8,7 +9,7 @@ use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
-use underpass_wire::{ArgumentPlace, Decode, DecodeError, Encode};
+use underpass_wire::{ArgumentPlace, Carried, DecodeError, Encode};
 
 /// How a call ended, in the `what` of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,9 +130,9 @@ impl<'a> IncomingCall<'a> {
     /// The next argument, copied out of the channel and checked (LRPC, Table III: E).
     ///
     /// # Errors
-    /// The bytes that came are no `T`.
+    /// The bytes that came are no value of the type.
     #[inline(always)]
-    pub fn argument<T: Decode>(&mut self, argument: &mut ArgumentPlace<T>) -> Result<(), Refused> {
+    pub fn argument<C: Carried>(&mut self, argument: &mut ArgumentPlace<C::Itself>) -> Result<(), Refused> {
         Ok(self.bytes.read_into(argument.place())?)
     }
 
@@ -152,13 +153,16 @@ impl<'a> IncomingCall<'a> {
     /// # Errors
     /// There is no room for it.
     #[inline]
-    pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<bool, Refused> {
+    pub fn reply<V: Carried, E: CarriedError>(
+        &mut self,
+        result: &Result<V::Itself, E::Itself>,
+    ) -> Result<bool, Refused> {
         failpoint!("server-after");
         if self.replied != Replied::No {
             self.reply = Cell::new(self.reply.slot(), Status::Done as u16);
         }
         self.replied = Replied::Yes;
-        self.end.encode(&mut self.reply, value)
+        self.end.encode(&mut self.reply, result)
     }
 
     /// Drops the result after the reply has been posted. Use it for a list of many parts, which
@@ -178,10 +182,10 @@ impl<'a> IncomingCall<'a> {
     ///
     /// # Errors
     /// The binding is closed.
-    pub fn later<T: Encode + 'static>(
+    pub fn later<V: Carried<Itself: 'static>, E: CarriedError<Itself: 'static>>(
         &mut self,
         spawn: &Spawn,
-        handler: impl Future<Output = T> + Send + 'static,
+        handler: impl Future<Output = Result<V::Itself, E::Itself>> + Send + 'static,
     ) -> Result<(), Refused> {
         let (end, slot) = self.end_of_call()?;
         self.replied = Replied::Later;

@@ -312,6 +312,8 @@ impl Decode for CallError {
 }
 
 impl Schema for CallError {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("CallError")
     }

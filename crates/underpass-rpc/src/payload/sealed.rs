@@ -162,6 +162,8 @@ impl Decode for Sealed {
 }
 
 impl Schema for Sealed {
+    type Itself = Self;
+
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("Sealed")
     }

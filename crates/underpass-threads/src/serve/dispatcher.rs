@@ -38,7 +38,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Line, LineOwner, Spin};
+use underpass_processor::{Line, LineOwner, RowOfLooks, Spin};
 
 /// The most calls of one client in a row that a processor serves while another client's may wait.
 pub const SHARE: u32 = 8;
@@ -179,15 +179,15 @@ impl Dispatcher {
         let (own, me, number) = (self.own, self.me, self.number);
         let Pass { shares, sole, .. } = pass;
         let spin = &mut self.spin;
-        let watched = match &sole {
+        let row = match &sole {
             Some(line) => own.serving(me, line, || line.serve_soon(number))?,
-            None => None,
+            None => RowOfLooks::Refused,
         };
-        let mut served = watched == Some(true);
+        let mut served = row == RowOfLooks::Found;
         if !served {
-            let goes_on = match watched {
-                Some(_) => spin.after(Spin::ROW, shares),
-                None => spin.again(shares, || own.stirs(&own.lines.borrow())),
+            let goes_on = match row {
+                RowOfLooks::Refused => spin.again(shares, || own.stirs(&own.lines.borrow())),
+                RowOfLooks::InVain | RowOfLooks::Found => spin.after(Spin::ROW, shares),
             };
             if !goes_on {
                 return Ok(false);
@@ -201,7 +201,7 @@ impl Dispatcher {
                     }
                     spin.reset();
                 }
-            } else if let (None, Some(line)) = (watched, &sole) {
+            } else if let (RowOfLooks::Refused, Some(line)) = (row, &sole) {
                 // At once after the look that saw something.
                 served = own.serving(me, line, || line.serve(number))?;
             }

@@ -11,7 +11,9 @@ use crate::wait::me::control;
 use crate::wait::suspend::{on_activation, suspend, suspend_unless};
 use std::iter;
 use underpass_os::clock::now_ns;
-use underpass_processor::{AdaptiveSpin, DonateTo, Line, SleepRole, Spin, give_way, sleep_and_donate};
+use underpass_processor::{
+    AdaptiveSpin, DonateTo, Line, RowOfLooks, SleepRole, Spin, give_way, sleep_and_donate,
+};
 
 /// Something that one thread waits for, and another opens.
 ///
@@ -32,10 +34,10 @@ pub unsafe trait Opens: Wait {
     }
 
     /// Looks [`Spin::ROW`] times in a row whether what opens it has come, after all preparations.
-    /// Returns whether it is open then. `None`: it can't be watched.
+    /// `Found`: it is open. `Refused`: it can't be watched.
     #[inline(always)]
-    fn watch(&self) -> Option<bool> {
-        None
+    fn watch(&self) -> RowOfLooks {
+        RowOfLooks::Refused
     }
 
     /// Polls `line` for what opens it. Returns whether it is open then.
@@ -196,9 +198,9 @@ fn poll_for(
     let long = own.waits(1);
     loop {
         let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
-        let watched = if gives_way || what.is_open() { None } else { what.watch() };
+        let row = if gives_way || what.is_open() { RowOfLooks::Refused } else { what.watch() };
         // At once after the look that saw something.
-        if watched.unwrap_or_else(|| what.poll(line)) {
+        if row.found_or(|| what.poll(line)) {
             if spin.has_begun() {
                 line.spun(true);
             }
@@ -215,7 +217,7 @@ fn poll_for(
         }
         let stirs = || what.stirs() || own.wanted_soon();
         // The poll may have made other threads ready.
-        if gives_way || own.wanted_soon() || !goes_on(&mut spin, watched, line, stirs) {
+        if gives_way || own.wanted_soon() || !goes_on(&mut spin, row, line, stirs) {
             break;
         }
         if spin.fresh_batch() {
@@ -261,12 +263,12 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     opened
 }
 
-/// Whether to look again after looks that found nothing. `watched`: there were several in a row.
+/// Whether to look again after looks that found nothing: those of `row`, or a single one.
 #[inline(always)]
-fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
-    match watched {
-        Some(_) => spin.after(Spin::ROW, line.shares()),
-        None => spin.again(line.shares(), stirs),
+fn goes_on(spin: &mut Spin<'_>, row: RowOfLooks, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
+    match row {
+        RowOfLooks::Refused => spin.again(line.shares(), stirs),
+        RowOfLooks::InVain | RowOfLooks::Found => spin.after(Spin::ROW, line.shares()),
     }
 }
 
@@ -277,6 +279,17 @@ thread_local! {
 
 fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
     ADAPTIVE_SPIN.with(|adaptive_spin| sleep_adaptively(adaptive_spin, what, line, deadline_ns))
+}
+
+/// Sleeps until something may have come over `line`, a waker of this kernel thread has come, or the
+/// deadline has passed.
+fn sleep_registered(me: &'static Control, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
+    line.enter();
+    // A waker of this thread unparks it, with a full fence.
+    let donee = line.owed().then_some(DonateTo { line, forced: false });
+    let role = SleepRole::ReplyWaiter { alone: true };
+    sleep_and_donate(me.parker(), iter::once(line), role, donee, deadline_ns, || what.is_open());
+    line.leave(1);
 }
 
 fn sleep_adaptively(
@@ -291,11 +304,11 @@ fn sleep_adaptively(
     let mut registered = false;
     loop {
         let gives_way = line.owed() || !line.elsewhere();
-        let watched = if gives_way || what.is_open() { None } else { what.watch() };
-        if what.is_open() || watched.unwrap_or_else(|| what.poll(line)) {
+        let row = if gives_way || what.is_open() { RowOfLooks::Refused } else { what.watch() };
+        if what.is_open() || row.found_or(|| what.poll(line)) {
             break;
         }
-        if !gives_way && goes_on(&mut spin, watched, line, || what.stirs()) {
+        if !gives_way && goes_on(&mut spin, row, line, || what.stirs()) {
             continue;
         }
         let cancelled = me.has(me.calls_ended_by());
@@ -313,19 +326,8 @@ fn sleep_adaptively(
         }
         registered = true;
         switch_hooks::refuse_waiting(what);
-        line.enter();
-        // A waker of this thread unparks it, with a full fence.
-        let donee = line.owed().then_some(DonateTo { line, forced: false });
         let since = spin.since();
-        sleep_and_donate(
-            me.parker(),
-            iter::once(line),
-            SleepRole::ReplyWaiter { alone: true },
-            donee,
-            deadline_ns,
-            || what.is_open(),
-        );
-        line.leave(1);
+        sleep_registered(me, what, line, deadline_ns);
         if spin.in_vain() {
             line.spun(false);
         }

@@ -10,7 +10,7 @@ use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
 use underpass_os::{barrier, failpoint};
-use underpass_processor::Spin;
+use underpass_processor::{RowOfLooks, Spin};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::{Control, Opens, Wakes};
@@ -71,13 +71,17 @@ impl ClientEnd {
         }
     }
 
-    /// Polls likewise [`Spin::ROW`] times in a row, under one hold of the lock. Returns nothing if
-    /// other threads use the channel too, or another caller's reply may be the next.
+    /// Polls likewise [`Spin::ROW`] times in a row, under one hold of the lock. Refuses if other
+    /// threads use the channel too, or another caller's reply may be the next.
     #[inline(always)]
-    pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
-        let landing = self.is_next(reply).filter(|_| !self.is_left())?;
-        let inside = self.lock.try_enter_biased()?;
-        Some(self.look_inside(inside, reply, landing, Spin::row()))
+    pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> RowOfLooks {
+        let landing = self.is_next(reply).filter(|_| !self.is_left());
+        match landing.and_then(|landing| Some((landing, self.lock.try_enter_biased()?))) {
+            Some((landing, inside)) => {
+                RowOfLooks::made(self.look_inside(inside, reply, landing, Spin::row()))
+            }
+            None => RowOfLooks::Refused,
+        }
     }
 
     /// The landing for the reply, if no other call is under way. If several are, the next reply may

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
 use underpass_os::{WakeTimestamp, failpoint};
-use underpass_processor::{CallProgress, Line, LineOwner, Spin};
+use underpass_processor::{CallProgress, Line, LineOwner, RowOfLooks, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
@@ -102,12 +102,14 @@ impl Line for ServerEnd {
         self.lock.try_enter().is_some_and(|inside| self.serve_inside(inside, by, 1))
     }
 
-    fn serve_soon(&self, by: u64) -> Option<bool> {
+    fn serve_soon(&self, by: u64) -> RowOfLooks {
         // If several calls wait, this poll would take the next cache lines away from their writer
         // before they are written (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
-        let inside = alone.then(|| self.lock.try_enter_biased()).flatten()?;
-        Some(self.serve_inside(inside, by, Spin::row()))
+        match alone.then(|| self.lock.try_enter_biased()).flatten() {
+            Some(inside) => RowOfLooks::made(self.serve_inside(inside, by, Spin::row())),
+            None => RowOfLooks::Refused,
+        }
     }
 
     #[inline]
