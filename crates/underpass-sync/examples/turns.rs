@@ -1,11 +1,12 @@
 //! What the primitives cost where nobody waits in the kernel: ns an operation, on one activation,
-//! with `std`'s lock beside.
+//! with `std`'s lock beside, and the two locked instructions that a lock needs at least.
 //!
 //! `cargo run --release -p underpass-sync --example turns [case] [rounds] [count]`; for a look, not
 //! for the record: that is `underpass bench threads`.
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use underpass_sync::{Condvar, Mutex, RwLock, Semaphore, mpmc};
 use underpass_threads::spawn;
@@ -27,6 +28,20 @@ fn std_lock(count: u64) -> f64 {
 fn lock(count: u64) -> f64 {
     let mutex = Mutex::new(0_u64);
     ns(count, |count| (0..count).for_each(|_| *black_box(&mutex).lock().unwrap() += 1))
+}
+
+/// A lock of a compare-and-exchange and a swap, without waiters, holder or poison.
+fn two_locked(count: u64) -> f64 {
+    let lock = (AtomicBool::new(false), AtomicU64::new(0));
+    ns(count, |count| {
+        for _ in 0..count {
+            let (word, value) = black_box(&lock);
+            while word.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {}
+            // Relaxed: the lock orders it.
+            value.store(value.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            assert!(word.swap(false, Ordering::Release), "it was locked");
+        }
+    })
 }
 
 fn read(count: u64) -> f64 {
@@ -89,7 +104,8 @@ fn main() {
     let rounds: u32 = arguments.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
     let count: u64 =
         arguments.next().map_or(1_000_000, |count| count.parse().expect("a number of operations"));
-    let cases: [Case; 6] = [
+    let cases: [Case; 7] = [
+        ("two-locked", two_locked),
         ("std-lock", std_lock),
         ("lock", lock),
         ("read", read),

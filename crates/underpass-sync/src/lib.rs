@@ -13,7 +13,6 @@
 #![deny(unsafe_code)]
 
 mod barrier;
-mod bias;
 mod condvar;
 mod holder;
 mod lazy_lock;
