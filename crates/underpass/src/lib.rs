@@ -445,7 +445,7 @@ pub mod sandbox {
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming,
+        Abandon, AllLeased, CallError, Counters, Dispatch, Exclusive, FromCallError, Handler, ImportError, Incoming,
         Policy, Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;

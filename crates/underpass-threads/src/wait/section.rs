@@ -8,6 +8,7 @@ use crate::block::control::{Control, flag};
 use crate::sched::scheduler;
 use crate::wait::call_cancellation::let_calls_end;
 use crate::wait::me::{control, known};
+use std::cell::Cell;
 use std::mem;
 use std::ptr;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
@@ -32,7 +33,8 @@ pub enum AtWaits {
     Stays,
 }
 
-/// Something within which a thread runs.
+/// Something within which a thread runs. Only its thread uses it, and the spare kernel thread of a
+/// blocking call, for which that thread waits.
 pub(crate) struct Section {
     kind: Kind,
     /// The section around it, or null.
@@ -41,15 +43,15 @@ pub(crate) struct Section {
 
 /// The pointers are valid while the section is.
 enum Kind {
-    /// A method of an exclusive service.
-    Method { token: *const dyn SectionToken, at_waits: AtWaits },
+    /// A method of an exclusive service. `left`: the thread has given the token back, to wait.
+    Method { token: *const dyn SectionToken, at_waits: AtWaits, left: Cell<bool> },
     /// A call that came with these numbers, or work on behalf of one.
     Numbers(*const [u64]),
-    /// A blocking call on a spare kernel thread. Its caller stays in its own current section.
+    /// A blocking call that a spare kernel thread runs. The section around it is not left.
     Blocking,
 }
 
-/// A thread's current section, or null. Only the thread itself uses it.
+/// A thread's current section, or null.
 pub(crate) struct CurrentSection(AtomicPtr<Section>);
 
 impl CurrentSection {
@@ -69,37 +71,36 @@ impl CurrentSection {
     }
 }
 
-impl Section {
-    /// The token that the section gives back while its thread waits.
-    ///
-    /// # Safety
-    /// `section` is null, or a section of the calling thread.
-    #[inline]
-    unsafe fn left_at_waits<'a>(mut section: *const Self) -> Option<&'a dyn SectionToken> {
-        // SAFETY: as the caller says. A section lies within the one that is its outer.
-        while let Some(now) = unsafe { section.as_ref() } {
-            match now.kind {
+/// The token that the calling thread gives back when it waits, and whether it has done so.
+///
+/// # Safety
+/// `section` is null, or a section of the calling thread.
+#[inline]
+unsafe fn left_at_waits<'a>(mut section: *const Section) -> Option<(&'a dyn SectionToken, &'a Cell<bool>)> {
+    // SAFETY: as the caller says. A section lies within the one that is its outer.
+    while let Some(now) = unsafe { section.as_ref() } {
+        match &now.kind {
+            Kind::Method { token, at_waits: AtWaits::Leaves, left } => {
                 // SAFETY: the token outlives the section.
-                Kind::Method { token, at_waits: AtWaits::Leaves } => return Some(unsafe { &*token }),
-                Kind::Numbers(_) => section = now.outer,
-                Kind::Method { .. } | Kind::Blocking => break,
+                return Some((unsafe { &**token }, left));
             }
+            Kind::Numbers(_) => section = now.outer,
+            Kind::Method { .. } | Kind::Blocking => break,
         }
-        None
     }
+    None
 }
 
-/// Whether `me`, the calling thread, leaves its current section when it waits.
+/// Whether `me`, the calling thread, has a section to leave when it waits.
 #[inline]
 pub(crate) fn leaves_at_waits(me: &'static Control) -> bool {
     // SAFETY: it is the calling thread's own.
-    me.has(flag::SECTIONS) && unsafe { Section::left_at_waits(me.section.get()) }.is_some()
+    me.has(flag::SECTIONS) && unsafe { left_at_waits(me.section.get()) }.is_some_and(|(_, left)| !left.get())
 }
 
-/// The calling thread is in no section until this is dropped, and has left the one that it was in,
-/// if that one is left at waits.
+/// The calling thread has left its current section, if that one is left at waits. It is back when
+/// this is dropped.
 pub(crate) struct OutOfSection {
-    me: &'static Control,
     section: *const Section,
 }
 
@@ -108,14 +109,14 @@ impl OutOfSection {
     #[inline]
     pub(crate) fn of(me: &'static Control) -> Self {
         let section = me.section.get();
-        if !section.is_null() {
-            me.section.set(ptr::null());
-            // SAFETY: it is the calling thread's own, whose frame is alive.
-            if let Some(token) = unsafe { Section::left_at_waits(section) } {
+        // SAFETY: it is the calling thread's own.
+        match unsafe { left_at_waits(section) } {
+            Some((token, left)) if !left.replace(true) => {
                 token.give();
+                Self { section }
             }
+            _ => Self { section: ptr::null() },
         }
-        Self { me, section }
     }
 }
 
@@ -123,35 +124,36 @@ impl Drop for OutOfSection {
     /// S3 and D2.
     #[inline]
     fn drop(&mut self) {
-        if !self.section.is_null() {
-            // SAFETY: as above.
-            if let Some(token) = unsafe { Section::left_at_waits(self.section) } {
-                token.take_again();
-            }
-            self.me.section.set(self.section);
+        // SAFETY: null, or the calling thread's own. The thread that makes this drops it, before it
+        // leaves the frame of the section.
+        if let Some((token, left)) = unsafe { left_at_waits(self.section) } {
+            token.take_again();
+            left.set(false);
         }
     }
 }
 
 /// A section is the current one of its thread, until this is dropped.
-struct Inside<'a> {
+struct Inside {
     me: &'static Control,
-    outer: *const Section,
-    _section: &'a Section,
+    before: *const Section,
 }
 
-impl<'a> Inside<'a> {
+impl Inside {
+    /// # Safety
+    /// `section` is null, or it outlives this.
     #[inline]
-    fn enter(me: &'static Control, section: &'a Section, outer: *const Section) -> Self {
+    unsafe fn enter(me: &'static Control, section: *const Section) -> Self {
+        let before = me.section.get();
         me.section.set(section);
-        Self { me, outer, _section: section }
+        Self { me, before }
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        self.me.section.set(self.outer);
+        self.me.section.set(self.before);
     }
 }
 
@@ -182,18 +184,18 @@ pub fn in_section<R, E>(
     if !me.has(flag::SECTIONS) {
         begin_sections(me);
     }
-    let out = OutOfSection::of(me);
+    let _out = OutOfSection::of(me);
     take()?;
     let _held = Held(token);
-    let token = ptr::from_ref(token);
     // SAFETY: only the lifetime changes. Nobody uses the pointer after the section, which ends
     // before this function does.
     let token = unsafe {
         mem::transmute::<*const (dyn SectionToken + '_), *const (dyn SectionToken + 'static)>(token)
     };
-    let section = Section { kind: Kind::Method { token, at_waits }, outer: out.section };
-    // Nothing is current after it: `out` restores what was.
-    let _inside = Inside::enter(me, &section, ptr::null());
+    let kind = Kind::Method { token, at_waits, left: Cell::new(false) };
+    let section = Section { kind, outer: me.section.get() };
+    // SAFETY: it is dropped before `section`.
+    let _inside = unsafe { Inside::enter(me, &raw const section) };
     Ok(method())
 }
 
@@ -216,7 +218,8 @@ pub fn with_section_numbers<R>(numbers: &[u64], work: impl FnOnce() -> R) -> R {
         begin_sections(me);
     }
     let section = Section { kind: Kind::Numbers(numbers), outer: me.section.get() };
-    let _inside = Inside::enter(me, &section, section.outer);
+    // SAFETY: it is dropped before `section`.
+    let _inside = unsafe { Inside::enter(me, &raw const section) };
     work()
 }
 
@@ -247,55 +250,49 @@ pub fn section_numbers(stays: bool, mut each: impl FnMut(u64)) {
 unsafe fn number(mut section: *const Section, mut stays: bool, each: &mut dyn FnMut(u64)) {
     // SAFETY: as the caller says. A section lies within the one that is its outer.
     while let Some(now) = unsafe { section.as_ref() } {
-        match now.kind {
-            Kind::Method { token, at_waits } => {
-                if stays || at_waits == AtWaits::Stays {
+        match &now.kind {
+            Kind::Method { token, at_waits, left } => {
+                if !left.get() && (stays || *at_waits == AtWaits::Stays) {
                     // SAFETY: the token outlives the section.
-                    each(unsafe { &*token }.number());
+                    each(unsafe { &**token }.number());
                 }
-                // E1 has left the section around this one.
-                stays = false;
             }
             // SAFETY: the numbers outlive the section.
-            Kind::Numbers(numbers) => unsafe { &*numbers }.iter().for_each(|&number| each(number)),
+            Kind::Numbers(numbers) => unsafe { &**numbers }.iter().for_each(|&number| each(number)),
             Kind::Blocking => stays = true,
         }
         section = now.outer;
     }
 }
 
-/// The current section of a thread that makes a blocking call, for the spare kernel thread that
-/// runs the call.
+/// The sections of a thread that makes a blocking call, for the spare kernel thread that runs it.
 pub(crate) struct OnBehalf(*const Section);
 
-// SAFETY: the calling thread stays in the section until the call has ended, and uses it no more
-// meanwhile.
+// SAFETY: the calling thread waits for the end of the blocking call, and uses them no more until
+// then.
 unsafe impl Send for OnBehalf {}
 
 impl OnBehalf {
-    /// The current section of `me`, the calling thread.
-    pub(crate) fn of(me: &'static Control) -> Self {
-        Self(me.section.get())
-    }
-
     /// Runs `call` on behalf of that thread.
     pub(crate) fn run<R>(self, call: impl FnOnce() -> R) -> R {
         if self.0.is_null() {
             return call();
         }
-        let me = control();
-        let section = Section { kind: Kind::Blocking, outer: self.0 };
-        let _inside = Inside::enter(me, &section, me.section.get());
+        // SAFETY: the thread whose section it is waits for the end of `call`.
+        let _inside = unsafe { Inside::enter(control(), self.0) };
         call()
     }
 }
 
-/// Runs `wait`, in which `me`, the calling thread, waits for a blocking call. It stays in its
-/// current section.
-pub(crate) fn staying_inside<R>(me: &'static Control, wait: impl FnOnce() -> R) -> R {
-    let section = me.section.get();
-    me.section.set(ptr::null());
-    let result = wait();
-    me.section.set(section);
-    result
+/// Runs `make`, in which `me`, the calling thread, makes a blocking call and waits for it. It stays
+/// in its current section.
+pub(crate) fn make_blocking_call<R>(me: &'static Control, make: impl FnOnce(OnBehalf) -> R) -> R {
+    let outer = me.section.get();
+    if outer.is_null() {
+        return make(OnBehalf(outer));
+    }
+    let section = Section { kind: Kind::Blocking, outer };
+    // SAFETY: it is dropped before `section`.
+    let _inside = unsafe { Inside::enter(me, &raw const section) };
+    make(OnBehalf(&raw const section))
 }

@@ -1,0 +1,48 @@
+//! The implementation that a server exports for one that is not `Sync`: it takes its turn.
+
+use crate::model::{Interface, Method};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+/// The type, and its implementation of the trait.
+pub(super) fn exclusive(interface: &Interface) -> TokenStream {
+    let Interface { ident, private, methods, .. } = interface;
+    let exclusive = interface.exclusive();
+    let methods = methods.iter().map(|method| procedure(interface, method));
+    let doc = format!(" An implementation of [`{}`] that one thread at a time uses.", interface.name());
+    quote! {
+        #[doc = #doc]
+        #[doc(hidden)]
+        #[derive(::core::fmt::Debug)]
+        struct #exclusive<__T>(#private::Exclusive<__T>);
+
+        #[automatically_derived]
+        #[allow(deprecated, clippy::redundant_closure)]
+        impl<__T> #ident for #exclusive<__T>
+        where
+            __T: #ident + ::core::marker::Send + 'static,
+        {
+            #(#methods)*
+        }
+    }
+}
+
+/// One method: the implementation's, once it is the caller's turn.
+fn procedure(interface: &Interface, method: &Method) -> TokenStream {
+    let Interface { ident: trait_, private, wire, .. } = interface;
+    let Method { ident, arguments, outcome, .. } = method;
+    let [inside, error] = ["inside", "error"].map(super::local);
+    let names: Vec<_> = arguments.iter().map(|argument| &argument.ident).collect();
+    let types = arguments.iter().map(|argument| &argument.written);
+    let written = &outcome.written;
+    // As in the client stub.
+    let failure = outcome.error(wire);
+    let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
+        <#failure as #private::FromCallError>::from_call_error
+    };
+    quote! {
+        fn #ident(&self, #(#names: #types),*) -> #written {
+            self.0.run(|#inside| #trait_::#ident(#inside, #(#names),*), |#error| #failed(#error))
+        }
+    }
+}
