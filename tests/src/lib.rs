@@ -12,6 +12,7 @@ mod deep;
 mod desk;
 mod entries;
 mod errands;
+mod ledger;
 mod numbers;
 mod porter;
 mod probe;
@@ -34,6 +35,10 @@ pub use deep::{Deep, DeepClient, Diver, Nest};
 pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, listen, obey};
 pub use entries::{Entries, Seen};
 pub use errands::{Errands, ErrandsAsync, ErrandsClient};
+pub use ledger::{
+    Accounts, Forwards, Gate, Ledger, LedgerClient, Porch, PorchClient, Relay, RelayAsync, RelayClient, Way,
+    add_from_threads,
+};
 pub use numbers::Numbers;
 pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};

@@ -15,7 +15,7 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
+        Abandon, AllLeased, Counters, Dispatch, Exclusive, FromCallError, Handler, ImportError, Incoming, Policy,
         Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
@@ -40,6 +40,29 @@ pub trait FromCallError {
 impl<E: From<CallError>> FromCallError for E {
     fn from_call_error(error: CallError) -> Self {
         error.into()
+    }
+}
+
+/// One thread at a time runs an implementation.
+#[derive(Debug)]
+pub struct Exclusive<T>(Mutex<T>);
+
+impl<T> Exclusive<T> {
+    pub fn interleaving(implementation: T) -> Self {
+        Self(Mutex::new(implementation))
+    }
+    pub fn sequential(implementation: T) -> Self {
+        Self(Mutex::new(implementation))
+    }
+    pub fn run<R, E>(
+        &self,
+        method: impl FnOnce(&T) -> Result<R, E>,
+        failed: impl FnOnce(CallError) -> E,
+    ) -> Result<R, E> {
+        match self.0.try_lock() {
+            Ok(inside) => method(&inside),
+            Err(_) => Err(failed(CallError("another one is inside".to_owned()))),
+        }
     }
 }
 
