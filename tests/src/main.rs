@@ -71,10 +71,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
-    Accounts, Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Forwards, Gate, Gathering,
-    Hall, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay, RelayAsync,
-    Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, add_from_threads, call_by_order,
-    crowd, obey, until, withhold,
+    Accounts, Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Forwards, Gate,
+    Gathering, Hall, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient,
+    Relay, RelayAsync, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
+    add_from_threads, call_by_order, crowd, obey, until, withhold,
 };
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.

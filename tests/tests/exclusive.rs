@@ -123,12 +123,13 @@ fn a_borrow_across_a_wait_panics_only_where_methods_interleave() {
             .map(|_| {
                 let ledger = scene.ledger.clone();
                 thread::spawn(move || {
-                    (0..50).filter(|_| match ledger.add_across(1) {
-                        Ok(_) => true,
-                        Err(CallError::Panicked(why)) if why.contains("borrowed") => false,
-                        Err(other) => panic!("{other}"),
-                    })
-                    .count() as u64
+                    (0..50)
+                        .filter(|_| match ledger.add_across(1) {
+                            Ok(_) => true,
+                            Err(CallError::Panicked(why)) if why.contains("borrowed") => false,
+                            Err(other) => panic!("{other}"),
+                        })
+                        .count() as u64
                 })
             })
             .collect();

@@ -90,8 +90,7 @@ fn measure(
             Calls::new(NAMES[place], threads, move || stub.count().map(drop))
         };
         let (mut mutex, mut exclusive, mut sequential) = (calls(0), calls(1), calls(2));
-        let subjects: &mut [&mut dyn Subject] =
-            &mut [&mut mutex, &mut exclusive, &mut sequential];
+        let subjects: &mut [&mut dyn Subject] = &mut [&mut mutex, &mut exclusive, &mut sequential];
         let contest = client.contest(subjects, part, all.len())?;
         let figures = figures(&contest, (1, 0), (&exclusive, processors));
         let figures = figures

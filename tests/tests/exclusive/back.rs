@@ -6,7 +6,8 @@ use underpass_tests::{Accounts, Ledger, LedgerClient, Room, ServerProcess, Watch
 
 /// Two relays, of which the second has async handlers.
 fn relays(of: &str) -> [ServerProcess; 2] {
-    ["relay", "relay-async"].map(|kind| ServerProcess::start(SERVER, &Room::name(&format!("{of}-{kind}")), kind))
+    ["relay", "relay-async"]
+        .map(|kind| ServerProcess::start(SERVER, &Room::name(&format!("{of}-{kind}")), kind))
 }
 
 /// Through how many relays a call comes back.

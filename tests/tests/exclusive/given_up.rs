@@ -12,7 +12,7 @@ fn keep(scene: &Scene) -> std::process::Child {
     keeper
 }
 
-/// Opens the gate, and checks that nothing but call 2 was executed besides the keeper's.
+/// Opens the gate, and checks that nothing but call 2 was executed besides the one that kept it.
 fn ends(scene: &Scene, mut keeper: std::process::Child) {
     scene.porch.open().unwrap();
     assert!(keeper.wait().unwrap().success());

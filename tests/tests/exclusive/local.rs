@@ -86,10 +86,8 @@ fn interleaving_services_call_each_other_in_any_order() {
         let first = NeighbourClient::import(&all[n as usize % 3]).unwrap();
         (0..50).try_for_each(|_| first.visit(&way).map(drop))
     });
-    let visits: u64 = names
-        .iter()
-        .map(|name| NeighbourClient::import(name).unwrap().visit(&[]).unwrap() - 1)
-        .sum();
+    let visits: u64 =
+        names.iter().map(|name| NeighbourClient::import(name).unwrap().visit(&[]).unwrap() - 1).sum();
     assert_eq!(visits, 8 * 50 * 8);
 }
 

@@ -283,7 +283,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
 }
 
 /// A name like `wanted` that is not in `taken`.
-fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
+pub(super) fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
     let mut name = wanted.to_owned();
     while taken.iter().any(|taken| **taken == name) {
         name.push('_');

@@ -1,7 +1,8 @@
 //! The implementation that a server exports for one that is not `Sync`: it takes its turn.
 
+use super::client::free;
 use crate::model::{Interface, Method};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 
 /// The type, and its implementation of the trait.
@@ -32,7 +33,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let Interface { ident: trait_, private, wire, .. } = interface;
     let Method { ident, arguments, outcome, .. } = method;
     let [inside, error] = ["inside", "error"].map(super::local);
-    let names: Vec<_> = arguments.iter().map(|argument| &argument.ident).collect();
+    let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
     let types = arguments.iter().map(|argument| &argument.written);
     let written = &outcome.written;
     // As in the client stub.
@@ -40,9 +41,14 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
         <#failure as #private::FromCallError>::from_call_error
     };
+    let service = free("__service", &names, ident.span());
+    let run = quote_spanned! {ident.span()=>
+        #service.run(|#inside| #trait_::#ident(#inside, #(#names),*), |#error| #failed(#error))
+    };
     quote! {
         fn #ident(&self, #(#names: #types),*) -> #written {
-            self.0.run(|#inside| #trait_::#ident(#inside, #(#names),*), |#error| #failed(#error))
+            let #service = &self.0;
+            #run
         }
     }
 }

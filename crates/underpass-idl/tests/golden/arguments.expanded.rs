@@ -560,7 +560,8 @@ where
         stats: &[fs::Stat],
         stat: &fs::Stat,
     ) -> io::Result<()> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Arguments::lent(__inside, text, bytes, stats, stat),
                 |__error| <<io::Result<
@@ -575,7 +576,8 @@ where
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Arguments::owned(__inside, r#type, local),
                 |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(

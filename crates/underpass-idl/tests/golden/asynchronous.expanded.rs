@@ -465,7 +465,8 @@ where
     __T: FileCache + ::core::marker::Send + 'static,
 {
     fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| FileCache::read(__inside, path, offset, len),
                 |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
@@ -474,7 +475,8 @@ where
             )
     }
     fn flush(&self) -> io::Result<()> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| FileCache::flush(__inside),
                 |__error| <<io::Result<

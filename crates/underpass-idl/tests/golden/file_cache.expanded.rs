@@ -480,7 +480,8 @@ where
     __T: FileCache + ::core::marker::Send + 'static,
 {
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| FileCache::read(__inside, file, offset, len),
                 |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
@@ -489,7 +490,8 @@ where
             )
     }
     fn flush(&self) -> Result<(), FsError> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| FileCache::flush(__inside),
                 |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(

@@ -491,7 +491,8 @@ where
         l: u8,
         m: &str,
     ) -> Result<(), Error> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Many::many(__inside, a, b, c, d, e, f, g, h, i, j, k, l, m),
                 |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(

@@ -457,7 +457,8 @@ where
     __T: Frames + ::core::marker::Send + 'static,
 {
     fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Frames::put(__inside, frame),
                 |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
@@ -466,7 +467,8 @@ where
             )
     }
     fn newest(&self) -> Result<u64, FrameError> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Frames::newest(__inside),
                 |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(

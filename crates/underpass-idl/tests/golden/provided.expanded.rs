@@ -359,7 +359,8 @@ where
     __T: Provided + ::core::marker::Send + 'static,
 {
     fn provided(&self) -> Result<u8, Error> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Provided::provided(__inside),
                 |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(

@@ -392,7 +392,8 @@ where
     __T: Search + ::core::marker::Send + 'static,
 {
     fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Search::find(__inside, query, limits),
                 |__error| <Error as ::underpass::__private::FromCallError>::from_call_error(

@@ -378,7 +378,8 @@ where
     __T: Blocks + ::core::marker::Send + 'static,
 {
     fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
-        self.0
+        let __service = &self.0;
+        __service
             .run(
                 |__inside| Blocks::shared(__inside, block, at),
                 |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(

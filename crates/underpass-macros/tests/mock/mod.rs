@@ -15,8 +15,8 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, Counters, Dispatch, Exclusive, FromCallError, Handler, ImportError, Incoming, Policy,
-        Refused, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, Counters, Dispatch, Exclusive, FromCallError, Handler, ImportError, Incoming,
+        Policy, Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }

@@ -86,9 +86,10 @@ pub enum CallError {
     /// *Remedy:* make fewer calls at once, choose another `AllLeased`, or import another binding.
     Overloaded,
     /// The call would have waited for itself: it was made on behalf of a call that the service runs
-    /// now, and the service starts no other before that one has ended (`serve_sequential`).
-    /// *Repeat:* safe, because the call was not started, but only after that one has ended.
-    /// *Remedy:* make the call later, or serve with `serve_exclusive`.
+    /// now, and the service starts no other before that one has ended. That is so with
+    /// `serve_sequential`, and with `serve_exclusive` inside of `thread::blocking`. *Repeat:* safe,
+    /// because the call was not started, but only after that one has ended. *Remedy:* make the call
+    /// later, or serve with `serve_exclusive` and make it outside of `thread::blocking`.
     Deadlock,
     /// The procedure panicked; the text is its message. The server goes on. *Repeat:* only if
     /// executing a part of the call twice does no harm; it may panic again. *Remedy:* read the
@@ -190,7 +191,7 @@ impl CallError {
             Self::Forked => "this process was forked off the one that has the binding",
             Self::Overloaded => "too many calls at once over this binding",
             Self::Deadlock => {
-                "the call came back into a service that runs one call at a time, and would have waited for itself"
+                "the call came back into a service that runs another call to its end first: the one that made it"
             }
             Self::Dropped(_) => "the server's executor dropped the handler before it finished",
             Self::Restarted(_, why) => {
@@ -225,7 +226,7 @@ impl CallError {
             }
             Self::Forked => "import in a program that it executes, or fork before the first import",
             Self::Overloaded => "make fewer at once, or choose another AllLeased",
-            Self::Deadlock => "make the call after the one that is under way, or serve with `serve_exclusive`",
+            Self::Deadlock => "make it after that one, or serve with `serve_exclusive`",
             Self::Panicked(_) => "see the server's log",
             Self::Dropped(_) => "find out why the executor ended",
             Self::ProtocolViolation(_) => "the peer has a fault",

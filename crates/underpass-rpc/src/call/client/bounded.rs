@@ -76,8 +76,7 @@ impl ClientEnd {
     fn bounds_by(&self, terms: &CallTerms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
         let own = self.own.upgrade().map(|own| own as Arc<dyn Frees>);
-        let under_way =
-            UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by(), inherited.numbers)?;
+        let under_way = UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by(), inherited.numbers)?;
         Ok((deadline, under_way))
     }
 
@@ -250,9 +249,14 @@ mod tests {
     fn abandoning_a_finished_call_frees_no_later_call_of_its_slot() {
         let ((end, _theirs), abandon) = (end(), Abandon::new());
         let lease = || end.slots.lease(SLOTS).expect("one is free");
-        let under_way = UnderWay::new(Some(end.clone() as Arc<dyn Frees>), Some(&abandon), None, SectionNumbers::default())
-            .unwrap()
-            .expect("a choice");
+        let under_way = UnderWay::new(
+            Some(end.clone() as Arc<dyn Frees>),
+            Some(&abandon),
+            None,
+            SectionNumbers::default(),
+        )
+        .unwrap()
+        .expect("a choice");
         // However the first call ends, its caller still holds it.
         let first = Answer::new(&end, lease(), Some(&under_way));
         let number = first.number;

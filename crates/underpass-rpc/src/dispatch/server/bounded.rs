@@ -17,15 +17,14 @@ impl ServerEnd {
         failure: &mut Option<Failure>,
     ) -> bool {
         let cancel_word = self.channel.cancel_word(slot);
-        let (is_wanted, deadline_ns) =
-            match cancel_word.read_after_take(self.channel.fence()) {
-                Wanted::Forever => (true, None),
-                Wanted::Until(theirs_ns) => {
-                    let deadline_ns = self.family.clock_offset().here(theirs_ns);
-                    (deadline_ns > clock::now_ns(), Some(deadline_ns))
-                }
-                Wanted::NoMore => (false, None),
-            };
+        let (is_wanted, deadline_ns) = match cancel_word.read_after_take(self.channel.fence()) {
+            Wanted::Forever => (true, None),
+            Wanted::Until(theirs_ns) => {
+                let deadline_ns = self.family.clock_offset().here(theirs_ns);
+                (deadline_ns > clock::now_ns(), Some(deadline_ns))
+            }
+            Wanted::NoMore => (false, None),
+        };
         let Some(end) = self.own.upgrade().filter(|_| is_wanted) else {
             *failure = Some(Failure::Refused(Refused { status: Status::Unwanted, why: String::new() }));
             return false;
