@@ -11,6 +11,7 @@ mod crowd;
 mod deep;
 mod entries;
 mod jobs;
+mod ledger;
 mod numbers;
 mod porter;
 mod probe;
@@ -33,6 +34,10 @@ pub use crowd::{Meeting, crowd};
 pub use deep::{Deep, DeepClient, Diver, Nest};
 pub use entries::{Entries, Seen};
 pub use jobs::{Jobs, JobsAsync, JobsClient};
+pub use ledger::{
+    Accounts, Forwards, Gate, Ledger, LedgerClient, Porch, PorchClient, Relay, RelayAsync, RelayClient, Way,
+    add_from_threads,
+};
 pub use numbers::Numbers;
 pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};

@@ -56,6 +56,11 @@
 //! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
 //! size, or of N bytes.
 //!
+//! `underpass-test-server NAME ledger` exports a `Ledger` whose calls interleave, and
+//! `ledger-sequential` one whose calls don't. Both also export its `Porch` as `NAME-porch`.
+//! `underpass-test-server NAME add N M` adds to it M times from each of N threads. `hold ID` and
+//! `keep ID` call that method of it. `relay` and `relay-async` export a `Relay`.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -64,11 +69,12 @@ use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use underpass::{CallError, Limits, Server, thread};
+use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
-    Board, Deep, Diligent, Diver, Entries, Files, Gathering, Hall, Jobs, JobsClient, Memory, Other, Porter,
-    PorterClient, Probe, ProbeClient, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker,
-    WorkerClient, call_by_order, crowd, obey, until, withhold,
+    Accounts, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
+    JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
+    RelayAsync, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
+    add_from_threads, call_by_order, crowd, obey, until, withhold,
 };
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.
@@ -103,6 +109,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "persist" => {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
+        }
+        "ledger" | "ledger-sequential" => {
+            let gate = Arc::<Gate>::default();
+            let accounts = Accounts::with(&gate);
+            let ledger = match interface.as_str() {
+                "ledger" => accounts.serve_exclusive(),
+                _ => accounts.serve_sequential(),
+            };
+            let porch = Porch::serve(gate.clone());
+            let server = Server::new().export(format!("{name}-porch"), porch).export(name, ledger);
+            let running = server.start()?;
+            gate.counts(running.bindings());
+            running.until_replaced();
+            return Ok(());
+        }
+        "add" => return Ok(add_from_threads(&name, number()?.parse()?, number()?.parse()?)?),
+        "hold" => return Ok(LedgerClient::import(&name)?.hold(number()?.parse()?)?),
+        "keep" => return Ok(LedgerClient::import(&name)?.keep(number()?.parse()?)?),
+        "relay" => Relay::serve(Forwards),
+        "relay-async" => {
+            let spawn = |handler| drop(std::thread::spawn(move || run_future(handler)));
+            RelayAsync::serve(Forwards, spawn)
         }
         "tight" => Tight::serve(Gathering::default()),
         "deep" => {
@@ -318,6 +346,14 @@ struct Unpark(std::thread::Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+/// Runs an async handler on the calling kernel thread.
+fn run_future(mut future: Handler) {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    while future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        std::thread::park();
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod components;
 pub(crate) mod count;
+mod exclusive;
 pub(crate) mod fair;
 mod idle;
 mod load;
@@ -117,6 +118,20 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             server: idle,
         },
         served("fair", &["fair"], Pinning::Apart, fair::client),
+        Scenario {
+            name: "exclusive/pinned",
+            cases: &["exclusive/pinned"],
+            pinning: Pinning::Apart,
+            client: exclusive::pinned,
+            server: exclusive::serve,
+        },
+        Scenario {
+            name: "exclusive/floating",
+            cases: &["exclusive/floating"],
+            pinning: Pinning::Floating,
+            client: exclusive::floating,
+            server: exclusive::serve,
+        },
         served("idle", &["idle/server", "idle/client"], Pinning::Any, idle::idle),
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, idle::trickle),
     ],

@@ -1,14 +1,19 @@
-//! Two words beside the messages. By one the server tells how many requests it has taken. By the
-//! other a client tells until when it wants a call, and that it has given the call up.
+//! Words beside the messages. By one the server tells how many requests it has taken. By another a
+//! client tells until when it wants a call, and that it has given the call up. Further ones hold
+//! the numbers of the sections on whose behalf a call is made.
 //!
-//! What the peer wrote in either word is untrusted. The proof that both words together tell whether
+//! What the peer wrote in any of them is untrusted. The proof that both words together tell whether
 //! a call was started is in `README.md`, *Not started*.
 
 use crate::attention::Fence;
+use crate::layout::SECTION_NUMBERS;
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 
 /// The call was given up. No deadline has this value.
 const CANCELLED: u64 = u64::MAX;
+/// In the word of a call that was not given up: the call carries section numbers. No deadline has
+/// this bit.
+const NUMBERED: u64 = 1 << 63;
 
 /// How many requests the server has taken, modulo 2³². The server writes it under the lock of its
 /// end. The client reads it at the end of a binding or of a call.
@@ -76,12 +81,13 @@ impl<'a> CancelWord<'a> {
         Self { word }
     }
 
-    /// Before the post: until when the client wants the call.
+    /// Before the post: until when the client wants the call. `numbered`: the call carries section
+    /// numbers, which were written before.
     #[inline]
-    pub fn set_deadline(&self, deadline_ns: Option<u64>) {
+    pub fn set_deadline(&self, deadline_ns: Option<u64>, numbered: bool) {
+        let deadline = deadline_ns.map_or(0, |deadline| deadline.clamp(1, NUMBERED - 1));
         // Relaxed: the post publishes it.
-        self.word
-            .store(deadline_ns.map_or(0, |deadline| deadline.clamp(1, CANCELLED - 1)), Ordering::Relaxed);
+        self.word.store(deadline | if numbered { NUMBERED } else { 0 }, Ordering::Relaxed);
     }
 
     /// *Give up, G1:* the client doesn't want the call any more.
@@ -98,9 +104,18 @@ impl<'a> CancelWord<'a> {
         // some time after they were made.
         match self.word.load(Ordering::Relaxed) {
             CANCELLED => Wanted::NoMore,
-            0 => Wanted::Forever,
-            deadline_ns => Wanted::Until(deadline_ns),
+            word => match word & !NUMBERED {
+                0 => Wanted::Forever,
+                deadline_ns => Wanted::Until(deadline_ns),
+            },
         }
+    }
+
+    /// Whether the call carries section numbers. Of a call that was given up, nobody needs them.
+    #[inline]
+    pub fn is_numbered(&self) -> bool {
+        // Relaxed: as in `read`.
+        self.word.load(Ordering::Relaxed) & NUMBERED != 0
     }
 
     /// *Take, T3:* as [`read`](Self::read), after the call was counted as taken. If the client has
@@ -110,6 +125,44 @@ impl<'a> CancelWord<'a> {
         // Pairs with the client's barrier G2, between `cancel` and its read of the count.
         with.pass();
         self.read()
+    }
+}
+
+/// The numbers of the sections on whose behalf the call of a slot is made, the latest first. 0
+/// stands for none, and ends them. The client writes them before the post, if there are any.
+#[derive(Debug)]
+pub struct SectionWords<'a> {
+    words: [&'a AtomicU64; SECTION_NUMBERS],
+}
+
+impl<'a> SectionWords<'a> {
+    /// The slot's words.
+    pub fn new(words: [&'a AtomicU64; SECTION_NUMBERS]) -> Self {
+        Self { words }
+    }
+
+    /// Before the post.
+    pub fn write(&self, numbers: [u64; SECTION_NUMBERS]) {
+        for (word, number) in self.words.iter().zip(numbers) {
+            // Relaxed: the post publishes it.
+            word.store(number, Ordering::Relaxed);
+            if number == 0 {
+                break;
+            }
+        }
+    }
+
+    /// After the take.
+    pub fn read(&self) -> [u64; SECTION_NUMBERS] {
+        let mut numbers = [0; SECTION_NUMBERS];
+        for (number, word) in numbers.iter_mut().zip(self.words) {
+            // Relaxed: the post published it.
+            *number = word.load(Ordering::Relaxed);
+            if *number == 0 {
+                break;
+            }
+        }
+        numbers
     }
 }
 
@@ -125,13 +178,25 @@ mod tests {
             (None, Wanted::Forever),
             (Some(5), Wanted::Until(5)),
             (Some(0), Wanted::Until(1)),
-            (Some(u64::MAX), Wanted::Until(u64::MAX - 1)),
+            (Some(u64::MAX), Wanted::Until((1 << 63) - 1)),
         ] {
-            cancel_word.set_deadline(deadline_ns);
-            assert_eq!(cancel_word.read(), read);
+            for numbered in [false, true] {
+                cancel_word.set_deadline(deadline_ns, numbered);
+                assert_eq!((cancel_word.read(), cancel_word.is_numbered()), (read, numbered));
+            }
         }
         cancel_word.cancel();
         assert!(cancel_word.read().is_cancelled());
         assert!(cancel_word.read_after_take(Fence::Full).is_cancelled());
+    }
+
+    #[test]
+    fn a_slot_keeps_as_many_numbers_as_it_was_given() {
+        let words = [const { AtomicU64::new(9) }; SECTION_NUMBERS];
+        let words = SectionWords::new(words.each_ref());
+        for numbers in [[1, 2, 3, 4], [5, 6, 0, 0], [0; SECTION_NUMBERS]] {
+            words.write(numbers);
+            assert_eq!(words.read(), numbers);
+        }
     }
 }

@@ -2,12 +2,12 @@
 //! words by which each side wakes the other.
 
 use crate::attention::{Attention, Doorbell, Fence};
-use crate::cancel_word::{CancelWord, TakenCount};
+use crate::cancel_word::{CancelWord, SectionWords, TakenCount};
 use crate::cell::{Cell, Head};
 use crate::donation::{Donation, Donee};
 use crate::layout::{
     CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LAST_WAKE, LINE, LINES, MAPPED_OVERFLOW,
-    REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS, TAKEN,
+    REPLIES, REQUESTS, SECTION_NUMBERS, SECTIONS, SERVER_ATTENTION, SLOTS, TAKEN,
 };
 use crate::payload::Payload;
 use crate::region::{Region, RegionSink, RegionSource};
@@ -251,6 +251,16 @@ impl Channel {
     pub fn cancel_word(&self, slot: u16) -> CancelWord<'_> {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
         CancelWord::new(self.region.word(CANCEL_WORDS / 8 + usize::from(slot)))
+    }
+
+    /// The section numbers that the call of `slot` carries, if its cancel word says that it does.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn section_words(&self, slot: u16) -> SectionWords<'_> {
+        assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
+        let first = SECTIONS / 8 + usize::from(slot) * SECTION_NUMBERS;
+        SectionWords::new(std::array::from_fn(|place| self.region.word(first + place)))
     }
 
     /// For a client: the number of the overflow buffer of `slot` that the server has mapped, as it

@@ -11,6 +11,7 @@
 //! byte 1152   mapped overflow       one for each slot: the overflow buffer that the server has mapped, written by it
 //! byte 1664   request ring          LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring            LINES lines of 64 bytes: written by the server, read by the client
+//!             section numbers       SECTION_NUMBERS for each slot: written by the client of a numbered call
 //! page        A-stacks              SLOTS areas of one size: written by the client for a call, then by the server
 //! ```
 //!
@@ -22,7 +23,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// Slots of a channel: the most calls under way at once over one channel.
 pub const SLOTS: u32 = 64;
@@ -97,8 +98,15 @@ pub const REQUESTS: usize = MAPPED_OVERFLOW + 8 * SLOTS as usize;
 /// Offset of the reply ring.
 pub const REPLIES: usize = REQUESTS + RING;
 
+/// How many numbers of sections a call carries at the most.
+pub const SECTION_NUMBERS: usize = 4;
+
+/// Offset of the first section number. They lie behind the rings, so that calls without them touch
+/// no page of theirs.
+pub const SECTIONS: usize = REPLIES + RING;
+
 /// Offset of the first A-stack.
-pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
+pub const STACKS: usize = (SECTIONS + 8 * SECTION_NUMBERS * SLOTS as usize).next_multiple_of(PAGE);
 
 /// Bytes of a region whose A-stacks have [`STACK`] bytes.
 pub const REGION: usize = region(STACK);

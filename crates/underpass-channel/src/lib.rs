@@ -33,7 +33,7 @@ mod slots;
 mod window;
 
 pub use attention::{Attention, Doorbell, Fence};
-pub use cancel_word::{CancelWord, TakenCount, Wanted};
+pub use cancel_word::{CancelWord, SectionWords, TakenCount, Wanted};
 pub use cell::{Cell, Head, INLINE, Ids, PayloadPlace};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};

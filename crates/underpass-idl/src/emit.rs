@@ -2,6 +2,7 @@
 
 mod client;
 mod descriptor;
+mod exclusive;
 mod futures;
 mod own_methods;
 mod server;
@@ -14,16 +15,18 @@ use syn::{ItemTrait, parse_quote};
 
 /// The trait, its client stub, its server stub and its descriptor.
 pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStream {
-    item.items.push(serve(interface));
+    item.items.extend([serve(interface), serve_exclusive(interface), serve_sequential(interface)]);
     let types = types::types(interface);
     let client = client::client(interface);
     let server = server::server(interface);
+    let exclusive = exclusive::exclusive(interface);
     let futures = interface.asynchronous.then(|| futures::futures(interface));
     quote! {
         #item
         #types
         #client
         #server
+        #exclusive
         #futures
     }
 }
@@ -52,6 +55,42 @@ fn serve(interface: &Interface) -> syn::TraitItem {
                 __stub,
                 __local,
             )
+        }
+    }
+}
+
+/// `FileCache::serve_exclusive(implementation)`.
+fn serve_exclusive(interface: &Interface) -> syn::TraitItem {
+    let Interface { ident, private, .. } = interface;
+    let exclusive = interface.exclusive();
+    parse_quote! {
+        /// Makes a service of this implementation, which a `Server` can export. At most one thread
+        /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+        /// run only where a method waits: in a call, for a lock, a message or a time.
+        #[allow(dead_code)]
+        fn serve_exclusive(self) -> #private::Service
+        where
+            Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+        {
+            #ident::serve(#exclusive(#private::Exclusive::interleaving(self)))
+        }
+    }
+}
+
+/// `FileCache::serve_sequential(implementation)`.
+fn serve_sequential(interface: &Interface) -> syn::TraitItem {
+    let Interface { ident, private, .. } = interface;
+    let exclusive = interface.exclusive();
+    parse_quote! {
+        /// Makes a service of this implementation, which a `Server` can export. It runs one call
+        /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+        /// one of its own calls makes to it, or brings about, fails.
+        #[allow(dead_code)]
+        fn serve_sequential(self) -> #private::Service
+        where
+            Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+        {
+            #ident::serve(#exclusive(#private::Exclusive::sequential(self)))
         }
     }
 }

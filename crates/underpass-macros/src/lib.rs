@@ -17,7 +17,8 @@ use proc_macro::TokenStream;
 ///   under any executor. The stub is `Clone + Debug + Send + Sync`, and has the trait's
 ///   documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for
-///   `Server::export`.
+///   `Server::export`. `serve_exclusive` and `serve_sequential` do so for an implementation that is
+///   not `Sync`: one thread at a time runs it.
 /// * The descriptor: procedures, types, sizes and a hash. By the hash the two processes check at
 ///   import that both mean the same interface.
 /// * With the option `asynchronous`, a trait `FileCacheAsync` with the same methods as `async fn`s,

@@ -271,3 +271,32 @@ fn handlers_and_callers_may_be_async() {
     assert_eq!(finish(sums.sum_async(&[1, 2], "three", 3)), Ok((9, "three".to_owned())));
     assert_eq!(finish(sums.sum_async(&[], "none", 3)), Err(FsError::Call("none".to_owned())));
 }
+
+#[interface(crate = mock)]
+trait Counter {
+    fn next(&self, by: u32) -> Result<u32, CallError>;
+}
+
+#[derive(Default)]
+struct NotSync(std::cell::Cell<u32>);
+
+impl Counter for NotSync {
+    fn next(&self, by: u32) -> Result<u32, CallError> {
+        self.0.set(self.0.get() + by);
+        Ok(self.0.get())
+    }
+}
+
+#[test]
+fn an_implementation_that_is_not_sync_is_served() {
+    // The second kind of name is called directly.
+    for name in ["exclusive", "local-exclusive", "sequential", "local-sequential"] {
+        let service = match name.ends_with("exclusive") {
+            true => NotSync::default().serve_exclusive(),
+            false => NotSync::default().serve_sequential(),
+        };
+        export(name, service);
+        let client = CounterClient::import(name).unwrap();
+        assert_eq!((client.next(2), client.next(3)), (Ok(2), Ok(5)), "{name}");
+    }
+}

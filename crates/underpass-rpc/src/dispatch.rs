@@ -2,11 +2,15 @@
 //!
 //! [`server`] is the server's end of a channel. [`incoming`] is a call as the generated server stub
 //! sees it, and [`async_handler`] a call whose handler is a future. [`deadline`] tells a handler
-//! until when its caller waits. [`blocked_handlers`] counts handlers that block their processor in
-//! the kernel.
+//! until when its caller waits. [`exclusive`] has one thread at a time run a service, and
+//! [`section_numbers`] tells which calls come back into one. [`blocked_handlers`] counts handlers
+//! that block their processor in the kernel.
 
 pub(crate) mod async_handler;
 pub(crate) mod blocked_handlers;
 pub(crate) mod deadline;
+#[allow(unsafe_code)] // An implementation for one thread at a time.
+pub(crate) mod exclusive;
 pub(crate) mod incoming;
+pub(crate) mod section_numbers;
 pub(crate) mod server;

@@ -41,6 +41,8 @@ pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
 pub use dispatch::async_handler::{Handler, Spawn};
 pub use dispatch::deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
+#[doc(hidden)]
+pub use dispatch::exclusive::Exclusive;
 pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use payload::sealed::{Sealed, SealedWriter};

@@ -32,6 +32,7 @@ mod rwlock;
 mod select;
 mod select_token;
 mod semaphore;
+mod service_token;
 mod spin_lock;
 #[cfg(not(underpass_loom))]
 #[allow(unsafe_code)] // The promises to the runtime.
@@ -51,7 +52,9 @@ pub use runtime::{Cancelled, stand_on};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Permit, Semaphore};
-#[doc(hidden)] // For the calls of `underpass-rpc`.
+#[doc(hidden)] // For the services of `underpass-rpc`.
+pub use service_token::{ServiceToken, TokenError};
+#[doc(hidden)] // For its calls.
 pub use spin_lock::{SpinGuard, SpinLock};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 #[cfg(not(underpass_loom))]

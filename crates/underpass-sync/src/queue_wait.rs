@@ -1,6 +1,6 @@
 //! A wait in a queue, as the runtime sees it.
 
-use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, suspend};
+use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, suspend, suspend_as_call};
 use crate::wait_queue::Entry;
 use std::ptr;
 
@@ -28,6 +28,11 @@ impl<'a, D, P, const LISTS: usize> QueueWait<'a, D, P, LISTS> {
     #[inline(always)]
     pub(crate) fn suspend(&self, me: &'static Control, limit: WaitLimit, cancellable: bool) -> Woken {
         suspend(me, self, limit.deadline_ns(), cancellable)
+    }
+
+    /// As [`suspend`](Self::suspend). What ends the thread's calls ends this too.
+    pub(crate) fn suspend_as_call(&self, me: &'static Control, limit: WaitLimit) -> Woken {
+        suspend_as_call(me, self, limit.deadline_ns())
     }
 }
 

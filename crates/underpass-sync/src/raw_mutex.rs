@@ -21,6 +21,24 @@ const HANDOVER_AFTER: u32 = 4;
 /// and release it at any moment. In models there is no need, since loom tries all moments.
 const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
 
+/// How a thread waits for the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// What the lock is called in dumps.
+    pub(crate) kind: &'static str,
+    pub(crate) limit: WaitLimit,
+    pub(crate) ended: EndedBy,
+}
+
+/// What ends a wait, besides its success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// The limit alone.
+    Limit,
+    /// Whatever ends the calls of the thread.
+    CallsEnd,
+}
+
 /// A lock that is taken by one compare-and-exchange and released by one swap.
 ///
 /// | field | written by |
@@ -52,9 +70,25 @@ impl RawMutex {
     #[inline(always)]
     pub(crate) fn acquire(&self, limit: WaitLimit) -> bool {
         let mark = holder::mark() | LOCKED;
+        self.acquire_free(mark) || self.acquire_slow(mark, limit)
+    }
+
+    /// Takes the lock, if it is free, or becomes free soon.
+    #[inline(always)]
+    pub(crate) fn acquire_soon(&self) -> bool {
+        let mark = holder::mark() | LOCKED;
+        self.acquire_free(mark) || self.look(mark, true)
+    }
+
+    /// Waits for the lock, as `waits` says.
+    pub(crate) fn acquire_late(&self, waits: Waits) -> Woken {
+        self.wait(holder::mark() | LOCKED, waits)
+    }
+
+    #[inline(always)]
+    fn acquire_free(&self, mark: usize) -> bool {
         // SYNC with `word` swap in `release`: what the last holder did.
         self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || self.acquire_slow(mark, limit)
     }
 
     #[inline(always)]
@@ -102,10 +136,18 @@ impl RawMutex {
 
     #[cold]
     fn acquire_slow(&self, mark: usize, limit: WaitLimit) -> bool {
+        let may_wait = limit != WaitLimit::None;
+        let waits = Waits { kind: "a mutex", limit, ended: EndedBy::Limit };
+        self.look(mark, may_wait) || may_wait && self.wait(mark, waits) == Woken::Woken
+    }
+
+    /// Takes the lock if it is free. If not, looks a few times more, if the caller `may_wait`.
+    #[cold]
+    fn look(&self, mark: usize, may_wait: bool) -> bool {
         if self.try_acquire(mark) {
             return true;
         }
-        if limit == WaitLimit::None {
+        if !may_wait {
             return false;
         }
         for _ in 0..LOOKS {
@@ -117,10 +159,11 @@ impl RawMutex {
                 _ => break,
             }
         }
-        self.wait(mark, limit)
+        false
     }
 
-    fn wait(&self, mark: usize, limit: WaitLimit) -> bool {
+    /// Waits for the lock. [`Woken::Woken`]: the caller has it.
+    fn wait(&self, mark: usize, waits: Waits) -> Woken {
         let me = me();
         let mut passed = 0;
         loop {
@@ -132,18 +175,22 @@ impl RawMutex {
                 let waiter = MutexWaiter { passed, mark, handed: false };
                 let (woken, waiter) = held.enlist(me, 0, place, waiter, |entry| {
                     let holder = || self.holder();
-                    QueueWait::new(entry, "a mutex", self, &holder).suspend(me, limit, false)
+                    let wait = QueueWait::new(entry, waits.kind, self, &holder);
+                    match waits.ended {
+                        EndedBy::Limit => wait.suspend(me, waits.limit, false),
+                        EndedBy::CallsEnd => wait.suspend_as_call(me, waits.limit),
+                    }
                 });
                 match woken {
-                    Woken::Woken if waiter.handed => return true,
+                    Woken::Woken if waiter.handed => return Woken::Woken,
                     Woken::Woken => passed += 1,
-                    Woken::Late | Woken::Cancelled => return false,
+                    Woken::Late | Woken::Cancelled => return woken,
                 }
             } else {
                 drop(held);
             }
             if self.try_acquire(mark) {
-                return true;
+                return Woken::Woken;
             }
         }
     }

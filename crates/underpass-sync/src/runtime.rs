@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 #[cfg(not(underpass_loom))]
-pub(crate) use crate::suspend::{suspend, wake};
+pub(crate) use crate::suspend::{suspend, suspend_as_call, wake};
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
     Awaited, BriefSection, Cancelled, Control, CriticalSection, Wait, Woken, brief, critical, me, panicking,
@@ -176,6 +176,11 @@ mod stand_in {
         }
         *woken = false;
         Woken::Woken
+    }
+
+    /// As [`suspend`].
+    pub fn suspend_as_call(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>) -> Woken {
+        suspend(me, wait, deadline_ns, true)
     }
 
     loom::thread_local! {

@@ -17,6 +17,12 @@ pub(crate) fn suspend(
     unsafe { underpass_threads::suspend(me, wait, deadline_ns, cancellable) }
 }
 
+/// As [`suspend`]. What ends the thread's calls ends this too.
+pub(crate) fn suspend_as_call(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>) -> Woken {
+    // SAFETY: as in `suspend`.
+    unsafe { underpass_threads::suspend_as_call(me, wait, deadline_ns) }
+}
+
 /// Wakes a thread that was taken out of a list, or for which a token was decided.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {

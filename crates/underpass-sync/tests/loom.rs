@@ -6,6 +6,9 @@
 //! deadline passes at any moment.
 #![cfg(underpass_loom)]
 
+#[path = "loom/service_token.rs"]
+mod service_token;
+
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;

@@ -112,7 +112,11 @@ pub use wait::cancelled::Cancelled;
 #[cfg(not(underpass_loom))]
 pub use wait::latch::Latch;
 #[cfg(not(underpass_loom))]
-pub use wait::suspend::{me, suspend};
+pub use wait::section::{
+    AtWaits, SectionToken, in_section, outside_section, section_numbers, with_section_numbers,
+};
+#[cfg(not(underpass_loom))]
+pub use wait::suspend::{me, suspend, suspend_as_call};
 #[cfg(not(underpass_loom))]
 pub use wait::wait_on::{BlocksAtOnce, Opens, alone, force, lent_by, wait_on, wait_registered};
 #[cfg(not(underpass_loom))]

@@ -108,6 +108,88 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Servers without locks
+//!
+//! An implementation that keeps its state in a [`Cell`](std::cell::Cell) or a
+//! [`RefCell`](std::cell::RefCell) is not `Sync`. Two provided methods of the interface serve it
+//! all the same, if it is `Send`. At any moment at most one thread runs a method of it, whichever
+//! processor serves, and whether callers are in other domains or in this one (OThreads, section
+//! 5.3).
+//!
+//! ```
+//! use std::cell::RefCell;
+//! use std::collections::BTreeMap;
+//! use underpass::{CallError, Server, thread};
+//!
+//! #[underpass::interface]
+//! pub trait Register {
+//!     /// Counts a visit. Returns how many there were.
+//!     fn visit(&self, whom: &str) -> Result<u32, CallError>;
+//! }
+//!
+//! #[derive(Default)]
+//! struct Visits(RefCell<BTreeMap<String, u32>>);
+//!
+//! impl Register for Visits {
+//!     fn visit(&self, whom: &str) -> Result<u32, CallError> {
+//!         let mut visits = self.0.borrow_mut();
+//!         let count = visits.entry(whom.to_owned()).or_default();
+//!         *count += 1;
+//!         Ok(*count)
+//!     }
+//! }
+//!
+//! # let dir = std::env::temp_dir().join(format!("underpass-doc-visits-{}", std::process::id()));
+//! # // SAFETY: no other thread has been started yet.
+//! # unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+//! let service = Register::serve_exclusive(Visits::default());
+//! let running = Server::new().export("visits", service).start()?;
+//! let register = RegisterClient::import("visits")?;
+//! let visitors: Vec<_> = (0..16)
+//!     .map(|_| {
+//!         let register = register.clone();
+//!         thread::spawn(move || register.visit("Ada"))
+//!     })
+//!     .collect();
+//! for visitor in visitors {
+//!     visitor.join().unwrap()?;
+//! }
+//! assert_eq!(register.visit("Ada")?, 17);
+//! # drop(running);
+//! # std::fs::remove_dir(dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | | `serve_exclusive` | `serve_sequential` |
+//! |---|---|---|
+//! | others run | where a method waits | when a method has ended |
+//! | a borrow of a `RefCell` that lasts across a wait | may make another call panic | is safe |
+//! | a method waits for what a later call does | it is let go | it waits for ever |
+//! | a call that comes back into the service, direct or over other domains | runs | fails with [`CallError::Deadlock`] |
+//!
+//! A method *waits* in a call, for a lock of [`sync`] that another thread holds, for a message, a
+//! time or the end of a thread, and in [`thread::yield_now`] and [`thread::checkpoint`]. It does
+//! not wait where it blocks its processor: in [`thread::blocking`], in a lock of `std`, or when its
+//! time slice ends.
+//!
+//! A call waits for its turn as long as its caller wants it. If its deadline passes before that, or
+//! its caller gives up or dies, it is not started. Turns are first come, first served, but a
+//! waiting thread may be overtaken up to five times. A panic gives the turn to the next. A call
+//! costs what the same call costs with a [`sync::Mutex`].
+//!
+//! A sequential service recognises calls of the method that it runs by numbers that calls carry. So
+//! it also refuses a call of a thread that works for that method ([`Cancellation::scope`]). It does
+//! not recognise a call of another thread, nor the earliest of more than four services in a chain:
+//! such a call waits. *Remedy:* a deadline, or `serve_exclusive`.
+//!
+//! With `serve_exclusive`, several suspended threads borrow the implementation at the same time, on
+//! several kernel threads, though only one of them runs. The cells of `std` allow that. A type
+//! whose own unsafe code relies on a borrow that stays on one kernel thread does not: serve it by
+//! `serve_sequential`.
+//!
+//! Async handlers hold `&self` across their waits in futures that are `Send`, so they need an
+//! implementation that is `Sync`.
+//!
 //! # Threads without calls
 //!
 //! The threads are useful by themselves. To change from `std`'s threads to these, change the paths
@@ -453,8 +535,8 @@ pub use underpass_wire::{Decode, Encode, Returned};
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, FromCallError, Handler, ImportError,
-        IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
+        ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }

@@ -12,7 +12,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass::Server;
-use underpass_channel::layout::{CANCEL_WORDS, CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
+use underpass_channel::layout::{
+    CANCEL_WORDS, CHANNELS, LARGEST, REGION, REQUESTS, SECTION_NUMBERS, SECTIONS, SLOTS, STACK, VERSION,
+};
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, RingMemory};
 use underpass_os::Socket;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
@@ -196,6 +198,15 @@ fn a_deadline_that_lies_is_the_liars_own() {
     let bounded = |what| Cell { bounded: true, ..Cell::new(3, what) };
     let word = |value| end.region.word(CANCEL_WORDS / 8 + 3).store(value, Ordering::SeqCst);
     for (value, outcome_of_it) in [(0, DONE), (1, UNWANTED), (u64::MAX - 1, DONE), (u64::MAX, UNWANTED)] {
+        word(value);
+        end.post(&bounded(procedure("null")));
+        assert_eq!(outcome(&end, 3), outcome_of_it, "{value}");
+    }
+    // Numbers of sections that nobody has, and numbers that the word does not announce.
+    let first = SECTIONS / 8 + 3 * SECTION_NUMBERS;
+    (0..SECTION_NUMBERS)
+        .for_each(|n| end.region.word(first + n).store(u64::MAX - n as u64, Ordering::SeqCst));
+    for (value, outcome_of_it) in [(1 << 63, DONE), (0, DONE), (1 << 63 | 1, UNWANTED)] {
         word(value);
         end.post(&bounded(procedure("null")));
         assert_eq!(outcome(&end, 3), outcome_of_it, "{value}");

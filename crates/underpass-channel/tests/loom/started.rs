@@ -27,7 +27,7 @@ impl Both {
     }
 
     fn post(&self) {
-        CancelWord::new(&self.wanted).set_deadline(None);
+        CancelWord::new(&self.wanted).set_deadline(None, false);
         send(&self.requests, &Cell { bounded: true, ..Cell::new(0, 7) });
     }
 

@@ -2,7 +2,7 @@
 
 use super::{descriptor, own_methods};
 use crate::model::{Interface, Method};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 /// Parts of a tuple that can travel.
@@ -121,6 +121,15 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
         }
         #called
     }
+}
+
+/// A name like `wanted` that is not in `taken`.
+pub(super) fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
+    let mut name = wanted.to_owned();
+    while taken.iter().any(|taken| **taken == name) {
+        name.push('_');
+    }
+    Ident::new(&name, place)
 }
 
 /// A reference to a tuple of the parts. If there are too many parts, a tuple of tuples, which has

@@ -106,6 +106,11 @@ impl Interface {
         format_ident!("__{}AsyncDispatch", self.ident)
     }
 
+    /// The name of an implementation that one thread at a time uses.
+    pub(crate) fn exclusive(&self) -> Ident {
+        format_ident!("__{}Exclusive", self.ident)
+    }
+
     /// The server stub's name.
     pub(crate) fn dispatch(&self) -> Ident {
         format_ident!("__{}Dispatch", self.ident)
@@ -200,7 +205,9 @@ fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
 /// Whether the stubs have a method of that name.
 pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
-        "serve" => "the trait gets `serve`, which makes a service of an implementation",
+        "serve" | "serve_exclusive" | "serve_sequential" => {
+            "the trait has it, to make a service of an implementation"
+        }
         "import" | "import_from" | "import_within" | "import_resilient" | "import_resilient_with" => {
             "the client stub has it, to import the interface"
         }

@@ -26,6 +26,30 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
             dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
         >(ArgumentsClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Arguments::serve(
+            __ArgumentsExclusive(crate::mock::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Arguments::serve(
+            __ArgumentsExclusive(crate::mock::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`Arguments`].
 #[doc(hidden)]
@@ -509,5 +533,46 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Arguments`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __ArgumentsExclusive<__T>(crate::mock::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Arguments for __ArgumentsExclusive<__T>
+where
+    __T: Arguments + ::core::marker::Send + 'static,
+{
+    fn lent(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        stats: &[fs::Stat],
+        stat: &fs::Stat,
+    ) -> io::Result<()> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Arguments::lent(__inside, text, bytes, stats, stat),
+                |__error| <__ArgumentsTypes<
+                    2,
+                > as crate::mock::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+    fn owned(
+        &self,
+        r#type: (u8, Option<[bool; 3]>),
+        local: HashMap<String, u64>,
+    ) -> Result<(), Error> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Arguments::owned(__inside, r#type, local),
+                |__error| <__ArgumentsTypes<
+                    5,
+                > as crate::mock::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }

@@ -18,6 +18,30 @@ pub trait FileCache {
             dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
         >(FileCacheClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        FileCache::serve(
+            __FileCacheExclusive(::underpass::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        FileCache::serve(
+            __FileCacheExclusive(::underpass::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`FileCache`].
 #[doc(hidden)]
@@ -411,6 +435,37 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`FileCache`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __FileCacheExclusive<__T>(::underpass::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> FileCache for __FileCacheExclusive<__T>
+where
+    __T: FileCache + ::core::marker::Send + 'static,
+{
+    fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| FileCache::read(__inside, path, offset, len),
+                |__error| <__FileCacheTypes<
+                    1,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+    fn flush(&self) -> io::Result<()> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| FileCache::flush(__inside),
+                |__error| <__FileCacheTypes<
+                    3,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }
 /// [`FileCache`] with handlers that are `async fn`s.

@@ -30,6 +30,28 @@ pub trait Many {
             dyn Many + ::core::marker::Send + ::core::marker::Sync,
         >(ManyClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Many::serve(
+            __ManyExclusive(crate::mock::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Many::serve(__ManyExclusive(crate::mock::__private::Exclusive::sequential(self)))
+    }
 }
 /// The types of [`Many`].
 #[doc(hidden)]
@@ -418,5 +440,41 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Many`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __ManyExclusive<__T>(crate::mock::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Many for __ManyExclusive<__T>
+where
+    __T: Many + ::core::marker::Send + 'static,
+{
+    fn many(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Many::many(__inside, a, b, c, d, e, f, g, h, i, j, k, l, m),
+                |__error| <__ManyTypes<
+                    0,
+                > as crate::mock::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }

@@ -16,6 +16,30 @@ pub trait Frames {
             dyn Frames + ::core::marker::Send + ::core::marker::Sync,
         >(FramesClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Frames::serve(
+            __FramesExclusive(::underpass::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Frames::serve(
+            __FramesExclusive(::underpass::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`Frames`].
 #[doc(hidden)]
@@ -336,5 +360,36 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Frames`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __FramesExclusive<__T>(::underpass::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Frames for __FramesExclusive<__T>
+where
+    __T: Frames + ::core::marker::Send + 'static,
+{
+    fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Frames::put(__inside, frame),
+                |__error| <__FramesTypes<
+                    0,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+    fn newest(&self) -> Result<u64, FrameError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Frames::newest(__inside),
+                |__error| <__FramesTypes<
+                    0,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }

@@ -17,6 +17,30 @@ trait Provided: Send + Sync + std::fmt::Debug + 'static {
             dyn Provided + ::core::marker::Send + ::core::marker::Sync,
         >(ProvidedClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Provided::serve(
+            __ProvidedExclusive(crate::mock::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Provided::serve(
+            __ProvidedExclusive(crate::mock::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`Provided`].
 #[doc(hidden)]
@@ -290,5 +314,26 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Provided`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __ProvidedExclusive<__T>(crate::mock::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Provided for __ProvidedExclusive<__T>
+where
+    __T: Provided + ::core::marker::Send + 'static,
+{
+    fn provided(&self) -> Result<u8, Error> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Provided::provided(__inside),
+                |__error| <__ProvidedTypes<
+                    0,
+                > as crate::mock::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }

@@ -15,6 +15,30 @@ trait Search {
             dyn Search + ::core::marker::Send + ::core::marker::Sync,
         >(SearchClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Search::serve(
+            __SearchExclusive(::underpass::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Search::serve(
+            __SearchExclusive(::underpass::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`Search`].
 #[doc(hidden)]
@@ -347,6 +371,27 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Search`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __SearchExclusive<__T>(::underpass::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Search for __SearchExclusive<__T>
+where
+    __T: Search + ::core::marker::Send + 'static,
+{
+    fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Search::find(__inside, query, limits),
+                |__error| <__SearchTypes<
+                    3,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }
 const _: () = {

@@ -15,6 +15,30 @@ trait Blocks {
             dyn Blocks + ::core::marker::Send + ::core::marker::Sync,
         >(BlocksClient::descriptor(), __stub, __local)
     }
+    /// Makes a service of this implementation, which a `Server` can export. At most one thread
+    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
+    /// run only where a method waits: in a call, for a lock, a message or a time.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Blocks::serve(
+            __BlocksExclusive(crate::mock::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// Makes a service of this implementation, which a `Server` can export. It runs one call
+    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
+    /// one of its own calls makes to it, or brings about, fails.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Blocks::serve(
+            __BlocksExclusive(crate::mock::__private::Exclusive::sequential(self)),
+        )
+    }
 }
 /// The types of [`Blocks`].
 #[doc(hidden)]
@@ -302,5 +326,26 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+/// An implementation of [`Blocks`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __BlocksExclusive<__T>(crate::mock::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Blocks for __BlocksExclusive<__T>
+where
+    __T: Blocks + ::core::marker::Send + 'static,
+{
+    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Blocks::shared(__inside, block, at),
+                |__error| <__BlocksTypes<
+                    0,
+                > as crate::mock::__private::CarriedError>::from_call_error(__error),
+            )
     }
 }

@@ -16,8 +16,8 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, FromCallError, Handler, ImportError,
-        IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
+        ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -55,6 +55,29 @@ pub struct ResultOf<V, E>(PhantomData<(V, E)>);
 
 impl<V: Carried, E: CarriedError> Carried for ResultOf<V, E> {
     type Itself = Result<V::Itself, E::Itself>;
+}
+
+/// One thread at a time runs an implementation.
+#[derive(Debug)]
+pub struct Exclusive<T>(Mutex<T>);
+
+impl<T> Exclusive<T> {
+    pub fn interleaving(implementation: T) -> Self {
+        Self(Mutex::new(implementation))
+    }
+    pub fn sequential(implementation: T) -> Self {
+        Self(Mutex::new(implementation))
+    }
+    pub fn run<R, E>(
+        &self,
+        method: impl FnOnce(&T) -> Result<R, E>,
+        failed: impl FnOnce(CallError) -> E,
+    ) -> Result<R, E> {
+        match self.0.try_lock() {
+            Ok(inside) => method(&inside),
+            Err(_) => Err(failed(CallError("another one is inside".to_owned()))),
+        }
+    }
 }
 
 pub trait Dispatch: Send + Sync + 'static {

@@ -164,6 +164,11 @@ impl Drop for WithinBinding {
     }
 }
 
+/// Whether the calling thread runs a direct call within this domain.
+pub(crate) fn calls_within_domain() -> bool {
+    WITHIN.try_with(|within| within.borrow().is_some()).unwrap_or(true)
+}
+
 /// The binding over which the call came that the calling thread runs.
 fn current() -> Option<Arc<BindingRecord>> {
     // Take the innermost one. A procedure may poll handlers of other calls and call within its

@@ -4,6 +4,7 @@
 use crate::call::slot_queue::Who;
 use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
+use crate::dispatch::section_numbers::SectionNumbers;
 use crate::error::{CallError, Outcome};
 use std::collections::HashSet;
 use std::fmt;
@@ -135,20 +136,22 @@ impl fmt::Debug for Abandon {
 }
 
 /// A call that can be freed, until dropped: by the caller's own choice, or because it is made on
-/// behalf of another call that nobody wants any more.
+/// behalf of another call that nobody wants any more. Or a call that carries section numbers.
 pub(crate) struct UnderWay {
     chosen: Option<Entry>,
     inherited: Option<Entry>,
+    numbers: SectionNumbers,
 }
 
 impl UnderWay {
-    /// A call over `end` begins, which can be freed by these.
+    /// A call over `end` begins, which can be freed by these, and carries `numbers`.
     pub(crate) fn new(
         end: Option<Arc<dyn Frees>>,
         chosen: Option<&Abandon>,
         inherited: Option<&Abandon>,
+        numbers: SectionNumbers,
     ) -> Result<Option<Self>, Box<CallError>> {
-        if chosen.is_none() && inherited.is_none() {
+        if chosen.is_none() && inherited.is_none() && numbers.is_empty() {
             return Ok(None);
         }
         let enter = |by: &Abandon| by.enter(end.clone()?);
@@ -156,7 +159,17 @@ impl UnderWay {
         let chosen = chosen.map(|by| enter(by).ok_or_else(|| error(CallError::Abandoned))).transpose()?;
         let inherited =
             inherited.map(|by| enter(by).ok_or_else(|| error(CallError::Cancelled))).transpose()?;
-        Ok(Some(Self { chosen, inherited }))
+        Ok(Some(Self { chosen, inherited, numbers }))
+    }
+
+    /// The section numbers that it carries.
+    pub(crate) fn numbers(&self) -> SectionNumbers {
+        self.numbers
+    }
+
+    /// Whether something can free its caller.
+    pub(crate) fn may_be_freed(&self) -> bool {
+        self.entries().next().is_some()
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {

@@ -7,6 +7,7 @@
 //! it.
 
 use crate::call::abandon::Abandon;
+use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
 use crate::dispatch::server::{ServerEnd, served};
 use std::cell::RefCell;
 use std::fmt;
@@ -38,6 +39,8 @@ struct Current {
 #[derive(Clone, Default)]
 pub struct Cancellation {
     call: Option<Arc<Call>>,
+    /// What calls carry that are made on behalf of this one.
+    numbers: SectionNumbers,
 }
 
 /// A call that has come.
@@ -119,7 +122,11 @@ impl Cancellation {
         current()
             .filter(|current| !current.works)
             .map(|current| current.wanted)
-            .unwrap_or_else(|| Self { call: Some(Arc::new(Call::new(end.clone(), slot, None))) })
+            .unwrap_or_else(|| Self::of(Call::new(end.clone(), slot, None), SectionNumbers::default()))
+    }
+
+    fn of(call: Call, numbers: SectionNumbers) -> Self {
+        Self { call: Some(Arc::new(call)), numbers }
     }
 
     fn deadline_ns(&self) -> Option<u64> {
@@ -135,13 +142,13 @@ impl Cancellation {
             let_calls_end();
         }
         let _within = enter(self.clone(), true);
-        apart(work)
+        apart(|| self.numbers.within(work))
     }
 
     /// As [`scope`](Self::scope), for the poll of a task: applies to the calls that the task makes.
     pub(crate) fn poll<R>(&self, poll: impl FnOnce() -> R) -> R {
         let _within = enter(self.clone(), true);
-        poll()
+        self.numbers.within(poll)
     }
 }
 
@@ -183,11 +190,16 @@ fn current() -> Option<Current> {
 
 /// The calling thread begins with the bounded call of `slot`. It runs that call until the returned
 /// value is dropped.
-pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> RestoreCurrent {
+pub(crate) fn begin(
+    end: Arc<ServerEnd>,
+    slot: u16,
+    deadline_ns: Option<u64>,
+    numbers: SectionNumbers,
+) -> RestoreCurrent {
     if deadline_ns.is_some() {
         let_calls_end();
     }
-    enter(Cancellation { call: Some(Arc::new(Call::new(end, slot, deadline_ns))) }, false)
+    enter(Cancellation::of(Call::new(end, slot, deadline_ns), numbers), false)
 }
 
 /// What bounds a call that the calling thread, or task, makes on behalf of another.
@@ -196,13 +208,16 @@ pub(crate) struct Inherited {
     pub(crate) deadline_ns: Option<u64>,
     /// The call on behalf of which it is made, if the caller's thread does not run that one itself.
     works_for: Option<Arc<Call>>,
+    /// The sections on behalf of which it is made.
+    pub(crate) numbers: SectionNumbers,
 }
 
 impl Inherited {
-    pub(crate) fn of_caller() -> Self {
-        let Some(current) = current() else { return Self::default() };
+    pub(crate) fn of_caller(made_by: MadeBy) -> Self {
+        let numbers = SectionNumbers::of_caller(made_by);
+        let Some(current) = current() else { return Self { numbers, ..Self::default() } };
         let deadline_ns = current.wanted.deadline_ns();
-        Self { deadline_ns, works_for: current.wanted.call.filter(|_| current.works) }
+        Self { deadline_ns, works_for: current.wanted.call.filter(|_| current.works), numbers }
     }
 
     /// What frees the call that is to be made.
@@ -228,9 +243,10 @@ impl Inherited {
 /// assert!(!there.join().unwrap());
 /// ```
 pub fn cancellation() -> Cancellation {
+    let numbers = SectionNumbers::of_caller(MadeBy::Thread);
     match current() {
-        Some(current) => current.wanted,
-        None => Cancellation { call: Call::of_thread().map(Arc::new) },
+        Some(current) => Cancellation { numbers, ..current.wanted },
+        None => Cancellation { call: Call::of_thread().map(Arc::new), numbers },
     }
 }
 
@@ -279,5 +295,7 @@ pub fn deadline() -> Option<Instant> {
 /// underpass::detached(|| assert_eq!(underpass::deadline(), None));
 /// ```
 pub fn detached<R>(work: impl FnOnce() -> R) -> R {
-    finish(|| Cancellation::default().scope(work))
+    // Nobody waits for the call, but the calling thread waits for `work`.
+    let numbers = SectionNumbers::of_caller(MadeBy::Thread);
+    finish(|| Cancellation { call: None, numbers }.scope(work))
 }

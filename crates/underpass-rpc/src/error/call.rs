@@ -85,6 +85,12 @@ pub enum CallError {
     /// to wait ([`AllLeased`](crate::AllLeased)). *Repeat:* safe, because the call was not started.
     /// *Remedy:* make fewer calls at once, choose another `AllLeased`, or import another binding.
     Overloaded,
+    /// The call would have waited for itself: it was made on behalf of a call that the service runs
+    /// now, and the service starts no other before that one has ended. That is so with
+    /// `serve_sequential`, and with `serve_exclusive` inside of `thread::blocking`. *Repeat:* safe,
+    /// because the call was not started, but only after that one has ended. *Remedy:* make the call
+    /// later, or serve with `serve_exclusive` and make it outside of `thread::blocking`.
+    Deadlock,
     /// The procedure panicked; the text is its message. The server goes on. *Repeat:* only if
     /// executing a part of the call twice does no harm; it may panic again. *Remedy:* read the
     /// server's log.
@@ -120,7 +126,7 @@ impl CallError {
             Self::Abandoned(outcome) | Self::Cancelled(outcome) | Self::Captured(outcome) => *outcome,
             Self::Revoked(outcome) | Self::Dropped(outcome) | Self::Restarted(outcome, _) => *outcome,
             Self::Decode(outcome, _) | Self::NoResources(outcome, _) => *outcome,
-            Self::Overloaded | Self::Forked => Outcome::NotStarted,
+            Self::Overloaded | Self::Forked | Self::Deadlock => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
         }
     }
@@ -184,6 +190,9 @@ impl CallError {
             Self::Captured(_) => "too many abandoned calls still run in the server, so the binding is closed",
             Self::Forked => "this process was forked off the one that has the binding",
             Self::Overloaded => "too many calls at once over this binding",
+            Self::Deadlock => {
+                "the call came back into a service that runs another call to its end first: the one that made it"
+            }
             Self::Dropped(_) => "the server's executor dropped the handler before it finished",
             Self::Restarted(_, why) => {
                 return format!("the server was restarted and has no state of this client ({why})").into();
@@ -217,6 +226,7 @@ impl CallError {
             }
             Self::Forked => "import in a program that it executes, or fork before the first import",
             Self::Overloaded => "make fewer at once, or choose another AllLeased",
+            Self::Deadlock => "make it after that one, or serve with `serve_exclusive`",
             Self::Panicked(_) => "see the server's log",
             Self::Dropped(_) => "find out why the executor ended",
             Self::ProtocolViolation(_) => "the peer has a fault",
@@ -255,6 +265,7 @@ impl CallError {
             Self::Closed(outcome) => (3 + *outcome as u8, ""),
             Self::Deadline(outcome) => (12 + *outcome as u8, ""),
             Self::Overloaded => (7, ""),
+            Self::Deadlock => (42, ""),
             Self::Abandoned(outcome) => (21 + *outcome as u8, ""),
             Self::Captured(outcome) => (24 + *outcome as u8, ""),
             Self::Panicked(text) => (8, text),
@@ -306,6 +317,7 @@ impl Decode for CallError {
             33..=35 => Self::Restarted(outcome, text),
             36..=38 => Self::Decode(outcome, text),
             39..=41 => Self::NoResources(outcome, text),
+            42 => Self::Deadlock,
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }
@@ -331,6 +343,7 @@ impl From<CallError> for io::Error {
             CallError::Deadline(_) => io::ErrorKind::TimedOut,
             CallError::Overloaded => io::ErrorKind::ResourceBusy,
             CallError::NoResources(..) => io::ErrorKind::OutOfMemory,
+            CallError::Deadlock => io::ErrorKind::Deadlock,
             CallError::Decode(..) | CallError::ProtocolViolation(_) => io::ErrorKind::InvalidData,
             // Not `Interrupted`: `std` repeats an operation that returns it.
             _ => io::ErrorKind::Other,
@@ -389,7 +402,8 @@ mod tests {
                 assert_eq!(error.outcome(), outcome, "{error}");
             }
         }
-        let others = [CallError::Overloaded, CallError::Forked, CallError::Panicked(text())];
+        let others =
+            [CallError::Overloaded, CallError::Forked, CallError::Deadlock, CallError::Panicked(text())];
         for error in others.into_iter().chain([CallError::ProtocolViolation(text())]) {
             assert_eq!(from_bytes(&to_bytes(&error)), Ok(error));
         }

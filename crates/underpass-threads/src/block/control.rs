@@ -9,6 +9,7 @@ use crate::block::suspension::Suspension;
 use crate::block::thread_id;
 use crate::diagnose::debugger_table::ControlOffsets;
 use crate::lists::linked::Linked;
+use crate::wait::section::CurrentSection;
 use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
 use underpass_context::Context;
@@ -44,6 +45,8 @@ pub(crate) mod flag {
     /// The thread's own calls are independent of the call that it runs: `UNWANTED` does not end
     /// them.
     pub(crate) const APART: u32 = 512;
+    /// The thread has been in a section of an exclusive service (`wait/section.rs`). It stays set.
+    pub(crate) const SECTIONS: u32 = 1024;
 }
 
 /// A thread's control block. A block outlives its thread: it is used again for another thread and
@@ -58,8 +61,9 @@ pub(crate) mod flag {
 /// |---|---|
 /// | `next` | the owner of the list that the block is in |
 /// | `home`, `context`, `suspension`, `locals`, `served` | the owner; for a kernel thread, that thread itself |
+/// | `section` | the thread itself |
 /// | `body` | the owner, until `ended` opens; then the joiner, or the one that discards the result |
-/// | `flags` | the owner, before the thread starts; later by atomic or: anybody `CANCELLED`, its home `UNWANTED` |
+/// | `flags` | the owner, before the thread starts; later by atomic or: anybody `CANCELLED`, its home `UNWANTED`, the thread `SECTIONS` |
 /// | `number` | the one that takes the block from the pool |
 /// | `holders` | everybody that has a [`Thread`](crate::Thread) of it |
 /// | `ended` | opened at the thread's end; the joiner registers there, or the block itself if nobody will join |
@@ -86,6 +90,7 @@ pub struct Control {
     pub(crate) waits_for: AtomicU64,
     pub(crate) locals: Owned<Locals>,
     pub(crate) served: Owned<ServedLine>,
+    pub(crate) section: CurrentSection,
     pub(crate) name: Mutex<Option<Box<str>>>,
     pub(crate) woken: AtomicU32,
     pub(crate) parker: Parker,
@@ -131,6 +136,7 @@ impl Control {
             waits_for: AtomicU64::new(0),
             locals: Owned::new(Locals::new()),
             served: Owned::new(ServedLine::new()),
+            section: CurrentSection::none(),
             name: Mutex::new(None),
             woken: AtomicU32::new(0),
             parker: Parker::new(),

@@ -6,6 +6,7 @@ use crate::sched::panic_count;
 use crate::sched::runner::RunnerKind;
 use crate::sched::scheduler::{SWITCHES, Scheduler};
 use crate::sched::switch_hooks;
+use crate::wait::section::{OutOfSection, leaves_at_waits};
 use underpass_context::{Context, Pause, Resume};
 use underpass_processor::preempt;
 
@@ -28,8 +29,13 @@ impl Scheduler {
     /// does.
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
+        // One test for both.
+        let odd = me.has(flag::MIGRATES | flag::SECTIONS);
+        if odd && why == Pause::Yield && leaves_at_waits(me) {
+            return self.yield_outside_section(me);
+        }
         let panics = panic_count::leave();
-        let held = if me.has(flag::MIGRATES) { suspend_anew() } else { preempt::suspend() };
+        let held = if odd { suspend_anew() } else { preempt::suspend() };
         // SAFETY: this kernel thread is its home, which owns the field.
         let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
         let mut resumed = match self.next_after(me, why) {
@@ -52,6 +58,14 @@ impl Scheduler {
             preempt::resume(held);
         }
         panic_count::enter(panics);
+    }
+
+    /// Lets other threads go first, outside of the current section of `me`, the calling thread.
+    #[cold]
+    #[inline(never)]
+    fn yield_outside_section(&'static self, me: &'static Control) {
+        let _out = OutOfSection::of(me);
+        self.pause(me, Pause::Yield);
     }
 
     /// The context of the thread that runs after `me`, which pauses. That thread is the current one

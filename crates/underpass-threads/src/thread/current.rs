@@ -6,6 +6,7 @@ use crate::block::thread_id::ThreadId;
 use crate::sched::scheduler;
 use crate::thread::handle::Thread;
 use crate::wait::me::control;
+use crate::wait::section::outside_section;
 use crate::wait::suspend::suspend;
 use std::time::Duration;
 use underpass_context::Pause;
@@ -49,7 +50,7 @@ pub fn on_user_thread() -> bool {
 pub fn yield_now() {
     match scheduler::running() {
         Some((own, me)) => own.pause(me, Pause::Yield),
-        None => cpu::give_way(),
+        None => outside_section(cpu::give_way),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::block::control::Control;
 use crate::block::suspension::{Awaited, Wait};
 use crate::wait::latch::Latch;
 use crate::wait::me::control;
+use crate::wait::section::{OnBehalf, make_blocking_call};
 use crate::wait::suspend::suspend;
 use crate::wait::wait_on::Opens;
 use std::collections::VecDeque;
@@ -40,31 +41,39 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
+    let me = control();
+    match make_blocking_call(me, |on_behalf| run_apart(me, on_behalf, call)) {
+        Ok(value) => value,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+fn run_apart<F, T>(me: &'static Control, on_behalf: OnBehalf, call: F) -> std::thread::Result<T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
     let done = Latch::default();
     let mut result = None;
     {
         let (done, result) = (&done, &mut result);
         let call: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
-            *result = Some(catch_unwind(AssertUnwindSafe(call)));
+            *result = Some(catch_unwind(AssertUnwindSafe(|| on_behalf.run(call))));
             done.open();
         });
         // SAFETY: only the lifetime changes. This function returns only after `done` is open, and
-        // by then the call has ended. Nothing of the call is dropped later: its captures are two
-        // references by then.
+        // by then the call has ended. Nothing of the call is dropped later: its captures are
+        // references and a pointer by then.
         if let Err(call) = submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) })
         {
             call();
         }
     }
-    let me = control();
     if done.register(me) {
         // SAFETY: the caller has registered itself just now, and `Ended` withdraws it.
         unsafe { suspend(me, &Ended(&done), None, false) };
     }
-    match result.expect("the call leaves its result before it opens the latch") {
-        Ok(value) => value,
-        Err(panic) => resume_unwind(panic),
-    }
+    result.expect("the call leaves its result before it opens the latch")
 }
 
 /// The end of a call, as something to wait for.

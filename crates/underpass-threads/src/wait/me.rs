@@ -43,6 +43,12 @@ pub(crate) fn control() -> &'static Control {
     scheduler::running().map_or_else(of_kernel_thread, |(_, me)| me)
 }
 
+/// As [`control`], without giving one to a kernel thread that has none.
+#[inline]
+pub(crate) fn known() -> Option<&'static Control> {
+    scheduler::running().map(|(_, me)| me).or_else(|| KERNEL.get())
+}
+
 fn of_kernel_thread() -> &'static Control {
     KERNEL.get().unwrap_or_else(enrol)
 }

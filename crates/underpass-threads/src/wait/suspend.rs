@@ -15,6 +15,7 @@ use crate::diagnose::deadlock_watch;
 use crate::sched::scheduler::{self, Scheduler};
 use crate::sched::switch_hooks;
 use crate::wait::me::{control, kernel};
+use crate::wait::section::{OutOfSection, leaves_at_waits};
 use underpass_context::Pause;
 use underpass_os::clock::now_ns;
 
@@ -41,6 +42,15 @@ pub unsafe fn suspend(
     let ended_by = if cancellable { flag::CANCELLED } else { 0 };
     // SAFETY: as the caller says.
     unsafe { suspend_unless(me, wait, deadline_ns, ended_by) }
+}
+
+/// As [`suspend`]. The suspension also ends if the caller's calls [end](crate::calls_end).
+///
+/// # Safety
+/// As [`suspend`].
+pub unsafe fn suspend_as_call(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>) -> Woken {
+    // SAFETY: as the caller says.
+    unsafe { suspend_unless(me, wait, deadline_ns, me.calls_ended_by()) }
 }
 
 /// As [`suspend`], but any of the flags `ended_by` ends the wait, once the thread's home learns of
@@ -74,11 +84,17 @@ pub(crate) unsafe fn on_activation(
     deadline_ns: Option<u64>,
     ended_by: u32,
 ) -> Woken {
-    if ended_by != 0 {
+    // One test for both.
+    if me.has(ended_by | flag::SECTIONS) {
+        if leaves_at_waits(me) {
+            // SAFETY: as the caller says.
+            return unsafe { outside_section(me, wait, deadline_ns, ended_by) };
+        }
         if me.has(ended_by) && wait.abandon(me) {
             return Woken::Cancelled;
         }
-    } else {
+    }
+    if ended_by == 0 {
         deadlock_watch::about_to_wait(me, wait);
     }
     let timer = deadline_ns.map(|deadline| own.timers().borrow_mut().add(deadline, me));
@@ -92,6 +108,23 @@ pub(crate) unsafe fn on_activation(
     me.mark_suspended();
     own.pause(me, Pause::Block);
     after(me)
+}
+
+/// As [`on_activation`], for a thread that leaves its current section meanwhile.
+///
+/// # Safety
+/// As [`suspend`].
+#[cold]
+#[inline(never)]
+unsafe fn outside_section(
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    ended_by: u32,
+) -> Woken {
+    let _out = OutOfSection::of(me);
+    // SAFETY: as the caller says.
+    unsafe { suspend_unless(me, wait, deadline_ns, ended_by) }
 }
 
 /// Ends the suspension. A function of its own, because a migrating thread may run on another kernel
@@ -110,6 +143,7 @@ fn after(me: &'static Control) -> Woken {
 /// As [`suspend_unless`], for a plain kernel thread: it sleeps in the kernel.
 #[cold]
 fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, ended_by: u32) -> Woken {
+    let _out = leaves_at_waits(me).then(|| OutOfSection::of(me));
     if me.take_woken() {
         return Woken::Woken;
     }

@@ -6,6 +6,7 @@ use crate::binding::import::Bound;
 use crate::call::abandon::{Frees, UnderWay};
 use crate::call::client::CallTerms;
 use crate::dispatch::deadline::Inherited;
+use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
 use crate::error::{CallError, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,8 +75,9 @@ impl<'a> RepeatedCall<'a> {
         }
         let patience = *self.patience.get_or_insert_with(|| clock::deadline_ns(policy.patience));
         let place = self.own.clone() as Arc<dyn Frees>;
-        let inherited = Inherited::of_caller();
-        let under_way = UnderWay::new(Some(place), self.terms.abandon.as_ref(), inherited.freed_by());
+        let inherited = Inherited::of_caller(MadeBy::Thread);
+        let (abandon, freed_by) = (self.terms.abandon.as_ref(), inherited.freed_by());
+        let under_way = UnderWay::new(Some(place), abandon, freed_by, SectionNumbers::default());
         let ends = WaitEnds { deadline: self.deadline, patience, under_way: under_way.map_err(|e| *e)? };
         let pause = clock::deadline_ns(policy.pause_after(self.attempts));
         Ok(Some(NextBindingWait::new(self.own.clone(), self.bound.clone(), pause, ends)))

@@ -12,6 +12,7 @@ use crate::call::linkage::Delivered;
 use crate::control::timer;
 use crate::dispatch::deadline::Inherited;
 use crate::dispatch::incoming::Status;
+use crate::dispatch::section_numbers::MadeBy;
 use crate::error::{CallError, Outcome};
 use std::sync::Arc;
 use underpass_channel::Cell;
@@ -22,14 +23,14 @@ use underpass_threads::{Woken, calls_end, calls_may_end};
 /// In ns: how long the client waits before it tells a server again whose socket is full.
 const TELL_AGAIN: u64 = 100_000_000;
 
-/// A call's own deadline in ns, and what can free its caller.
+/// A call's own deadline in ns, and what can free its caller or is to be told of it.
 type Bounds = (Option<u64>, Option<UnderWay>);
 
 impl CallTerms {
     /// Until when the call is wanted, in ns: by its own terms, and by those of the call on behalf
     /// of which it is made.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
-        self.earlier(&Inherited::of_caller())
+        self.earlier(&Inherited::of_caller(MadeBy::Thread))
     }
 
     /// Whether anything may bound a call that a thread is about to make: these terms, or the call
@@ -64,27 +65,30 @@ impl ClientEnd {
         if calls_end() {
             return Err(Box::new(CallError::Cancelled(Outcome::NotStarted)));
         }
-        self.bounds_by(terms, &Inherited::of_caller())
+        self.bounds_by(terms, &Inherited::of_caller(MadeBy::Thread))
     }
 
     /// What bounds a call that a task is about to make.
     pub(super) fn bounds_of_task(&self, terms: &CallTerms) -> Result<Bounds, Box<CallError>> {
-        self.bounds_by(terms, &Inherited::of_caller())
+        self.bounds_by(terms, &Inherited::of_caller(MadeBy::Task))
     }
 
     fn bounds_by(&self, terms: &CallTerms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
         let own = self.own.upgrade().map(|own| own as Arc<dyn Frees>);
-        Ok((deadline, UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by())?))
+        let under_way = UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by(), inherited.numbers)?;
+        Ok((deadline, under_way))
     }
 
-    /// Stores the deadline of the call of `cell`, which is about to be posted, in the region. Tells
-    /// its `Abandon` which slot it has.
+    /// Stores the deadline of the call of `cell`, which is about to be posted, in the region, and
+    /// the section numbers that it carries. Tells its `Abandon` which slot it has.
     #[inline(never)]
     pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
         under_way.inspect(|call| call.has(cell.slot()));
         cell.bounded = true;
-        self.channel.cancel_word(cell.slot()).set_deadline(deadline_ns);
+        let numbers = under_way.map(UnderWay::numbers).filter(|numbers| !numbers.is_empty());
+        numbers.inspect(|numbers| numbers.write(&self.channel, cell.slot()));
+        self.channel.cancel_word(cell.slot()).set_deadline(deadline_ns, numbers.is_some());
     }
 
     /// Gives up a call whose wait ended as `why`, and returns the error with what is known of the
@@ -116,7 +120,7 @@ impl ClientEnd {
         let inside = self.lock();
         if !linkage.abandon() {
             // The next call over the slot may be one that does not write it.
-            self.channel.cancel_word(number).set_deadline(None);
+            self.channel.cancel_word(number).set_deadline(None, false);
             drop(inside);
             // It may be the server's answer to G1.
             let refused = linkage.answered() == Some(Status::Unwanted as u16);
@@ -176,7 +180,7 @@ impl ClientEnd {
     pub(super) fn back_from_quarantine(&self, number: u16) {
         self.quarantined.store(self.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         // As in `give_up`.
-        self.channel.cancel_word(number).set_deadline(None);
+        self.channel.cancel_word(number).set_deadline(None, false);
         self.slots.reclaim(number);
     }
 
@@ -226,6 +230,7 @@ mod tests {
     use crate::control::control_socket::ControlSocket;
     use crate::control::mailbox::ChannelMailbox;
     use crate::control::messages::{CONTROL, ControlMessage};
+    use crate::dispatch::section_numbers::SectionNumbers;
     use std::os::fd::OwnedFd;
     use underpass_channel::layout::{SLOTS, STACK};
     use underpass_channel::{Channel, Fence};
@@ -244,9 +249,14 @@ mod tests {
     fn abandoning_a_finished_call_frees_no_later_call_of_its_slot() {
         let ((end, _theirs), abandon) = (end(), Abandon::new());
         let lease = || end.slots.lease(SLOTS).expect("one is free");
-        let under_way = UnderWay::new(Some(end.clone() as Arc<dyn Frees>), Some(&abandon), None)
-            .unwrap()
-            .expect("a choice");
+        let under_way = UnderWay::new(
+            Some(end.clone() as Arc<dyn Frees>),
+            Some(&abandon),
+            None,
+            SectionNumbers::default(),
+        )
+        .unwrap()
+        .expect("a choice");
         // However the first call ends, its caller still holds it.
         let first = Answer::new(&end, lease(), Some(&under_way));
         let number = first.number;

@@ -13,7 +13,7 @@ use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
-use underpass_threads::{Woken, alone, force, wait_on, wake_all_idle};
+use underpass_threads::{Woken, alone, force, outside_section, wait_on, wake_all_idle};
 use underpass_wire::{Decode, Encode};
 
 /// A call that is under way.
@@ -72,7 +72,8 @@ impl ClientEnd {
         let under_way = under_way.as_ref();
         let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way)?;
         let mut answer = Answer::new(self, slot, under_way);
-        self.wait(&mut answer, None, noted, terms, deadline, under_way)?;
+        // A call of a method of an exclusive service is a wait even if the reply comes at once.
+        outside_section(|| self.wait(&mut answer, None, noted, terms, deadline, under_way))?;
         // Nobody frees it from here on.
         Ok(Answer::new(self, answer.into_slot(), None))
     }
@@ -118,7 +119,7 @@ impl ClientEnd {
         let bounded = deadline.is_some() | under_way.is_some();
         let reply = Reply { answer, landing };
         // A caller that has lent its processor can't be freed.
-        if terms.urgent && under_way.is_none() && self.owed() {
+        if terms.urgent && !under_way.is_some_and(UnderWay::may_be_freed) && self.owed() {
             force(&reply, self, deadline);
         }
         failpoint!("client-waiting");
@@ -281,7 +282,8 @@ impl ClientEnd {
             true => Some(TurnInQueue::Void),
             false => self.try_lease(leasing).map(TurnInQueue::Leased),
         };
-        let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
+        let wait = || self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
+        let slot = outside_section(wait);
         // This thread slept on the line without a call of its own: a doorbell that it took may have
         // been for another caller.
         if self.slots.leased() > 0 {
