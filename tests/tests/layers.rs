@@ -1,11 +1,13 @@
 //! Checks the rules of the house: which crate may depend on which, where unsafe code lives, and how
-//! long a file may be.
+//! long a file and a function may be.
 //!
 //! `ARCHITECTURE.md` gives the reasons. A change that needs another rule changes it here and there,
 //! with its reason.
 
 #[path = "layers/folders.rs"]
 mod folders;
+#[path = "layers/functions.rs"]
+mod functions;
 
 use folders::Cycle;
 use serde_json::Value;
@@ -468,6 +470,18 @@ fn no_file_is_too_long_and_no_test_is_ignored_without_a_reason() {
         }
         for (number, _) in source.lines().enumerate().filter(|(_, line)| line.trim() == "#[ignore]") {
             faults.push(format!("{shown}:{}: a test is ignored; say why: #[ignore = \"…\"]", number + 1));
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn no_function_is_too_long_outside_of_tests() {
+    let (root, mut faults) = (root(), Vec::new());
+    for file in sources(&root) {
+        let short = file.strip_prefix(&root).unwrap();
+        if !functions::is_of_tests(short) {
+            faults.extend(functions::faults(short, &fs::read_to_string(&file).unwrap()));
         }
     }
     none(faults);
