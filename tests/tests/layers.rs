@@ -20,7 +20,8 @@ struct Room {
     name: &'static str,
     /// Crates of this workspace.
     rooms: &'static [&'static str],
-    /// Crates that its tests may use as well.
+    /// Crates that its tests may use as well. Examples in the documentation are tests, and name
+    /// what a user names: `underpass`.
     tests: &'static [&'static str],
     /// Crates from outside. `None` where the rules leave that free.
     outside: Option<&'static [&'static str]>,
@@ -79,6 +80,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-sandbox",
+        tests: &["underpass"],
         rooms: &[
             "underpass-os",
             "underpass-processor",
@@ -93,6 +95,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-sync",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-seam", "underpass-threads"],
         outside: Some(&["loom"]),
         because: "locks and channels know that threads are suspended and woken, and nothing else of them",
@@ -100,6 +103,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-io",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-threads"],
         outside: Some(&["polling"]),
         because: "I/O suspends threads until the poller wakes them; it knows no calls",
@@ -115,7 +119,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-threads",
         rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
-        tests: &["underpass-io", "underpass-skip", "underpass-sync"],
+        tests: &["underpass", "underpass-io", "underpass-skip", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
         because: "threads don't know channels: what an idle activation polls is a `Line`",
     },
@@ -127,6 +131,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-channel",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-seam", "underpass-wire"],
         because: "a channel is passive: it knows neither threads nor processors and never waits",
         ..BARE
@@ -140,6 +145,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-wire",
+        tests: &["underpass"],
         outside: Some(&["serde"]),
         because: "how values travel is the same wherever their bytes lie",
         ..BARE

@@ -35,7 +35,7 @@ impl From<Cancelled> for io::Error {
 ///
 /// # Examples
 /// ```
-/// use underpass_io::{Cancelled, is_cancelled};
+/// use underpass::io::{Cancelled, is_cancelled};
 ///
 /// assert!(is_cancelled(&std::io::Error::from(Cancelled)));
 /// assert!(!is_cancelled(&std::io::ErrorKind::TimedOut.into()));
