@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, STACK};
-use underpass_channel::{Attention, PayloadFileSource, HeapMemory, Cell, Donation, Fence, INLINE, Payload, PayloadPlace};
-use underpass_channel::{Receiving, Region, Sending, RingMemory};
+use underpass_channel::{
+    Attention, Cell, Donation, Fence, HeapMemory, INLINE, Payload, PayloadFileSource, PayloadPlace,
+};
+use underpass_channel::{Receiving, Region, RingMemory, Sending};
 use underpass_fuzz::Fields;
 use underpass_os::PayloadFile;
 use underpass_wire::{Decode, Sink, Source, from_bytes};
@@ -65,33 +67,7 @@ fn ring(steps: &[Step]) {
                 on_the_way.push_back(cell);
             }
             Step::Post { .. } => {}
-            Step::Take => {
-                let mut payload = Payload::new();
-                let (pending, backlog) = (receiving.pending(), receiving.backlog());
-                let taken = receiving.take(&mut payload);
-                let cell = taken.ok().flatten().map(|head| Cell::from_parts(head, payload));
-                assert!(cell.is_none_or(|cell| cell.bytes().len() <= INLINE));
-                if damaged {
-                    continue;
-                }
-                assert_eq!(taken.map(|head| head.is_some()), Ok(pending));
-                assert_eq!(on_the_way.len() > 1, backlog);
-                match on_the_way.pop_front() {
-                    Some(posted) => {
-                        let cell = cell.expect("what was posted has come");
-                        let bytes = |cell: &Cell| cell.bytes().to_vec();
-                        assert_eq!(
-                            (cell.slot(), cell.what(), cell.length),
-                            (posted.slot(), posted.what(), posted.length)
-                        );
-                        assert!(
-                            cell.place == posted.place
-                                && (cell.place != PayloadPlace::Inline || bytes(&cell) == bytes(&posted))
-                        );
-                    }
-                    None => assert!(!pending),
-                }
-            }
+            Step::Take => take(&receiving, &mut on_the_way, damaged),
             Step::Write { index, value } => {
                 damaged = true;
                 words
@@ -106,6 +82,28 @@ fn ring(steps: &[Step]) {
             Step::Bells { attention, donation } => bells(attention, donation),
         }
     }
+}
+
+/// Takes a cell, and compares it with what was posted unless the ring is `damaged`.
+fn take(receiving: &Receiving<HeapMemory>, on_the_way: &mut VecDeque<Cell>, damaged: bool) {
+    let mut payload = Payload::new();
+    let (pending, backlog) = (receiving.pending(), receiving.backlog());
+    let taken = receiving.take(&mut payload);
+    let cell = taken.ok().flatten().map(|head| Cell::from_parts(head, payload));
+    assert!(cell.is_none_or(|cell| cell.bytes().len() <= INLINE));
+    if damaged {
+        return;
+    }
+    assert_eq!(taken.map(|head| head.is_some()), Ok(pending));
+    assert_eq!(on_the_way.len() > 1, backlog);
+    let Some(posted) = on_the_way.pop_front() else {
+        assert!(!pending);
+        return;
+    };
+    let cell = cell.expect("what was posted has come");
+    assert_eq!((cell.slot(), cell.what(), cell.length), (posted.slot(), posted.what(), posted.length));
+    assert!(cell.place == posted.place);
+    assert!(cell.place != PayloadPlace::Inline || cell.bytes() == posted.bytes());
 }
 
 fn bells(attention: u32, donation: u32) {

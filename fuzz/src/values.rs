@@ -55,7 +55,19 @@ impl Values<'_> {
             Some((outer, rest)) => (outer, split(rest.strip_suffix('>').unwrap_or(rest))),
             None => (name, Vec::new()),
         };
-        match (outer, &arguments[..]) {
+        self.known(outer, &arguments, u, inside, to)
+    }
+
+    /// A value of a type that needs no definition.
+    fn known(
+        &self,
+        outer: &str,
+        arguments: &[&str],
+        u: &mut Unstructured<'_>,
+        inside: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
+        match (outer, arguments) {
             ("bool", []) => to.push(u.arbitrary::<bool>()?.into()),
             ("char", []) => to.extend(u32::from(u.arbitrary::<char>()?).to_le_bytes()),
             ("Duration", []) => {

@@ -1,11 +1,13 @@
 //! Checks the rules of the house: which crate may depend on which, where unsafe code lives, which
-//! names types may have, and how long a file may be.
+//! names types may have, and how long a file and a function may be.
 //!
 //! `ARCHITECTURE.md` gives the reasons. A change that needs another rule changes it here and there,
 //! with its reason.
 
 #[path = "layers/folders.rs"]
 mod folders;
+#[path = "layers/functions.rs"]
+mod functions;
 #[path = "layers/names.rs"]
 mod names;
 
@@ -21,7 +23,8 @@ struct Room {
     name: &'static str,
     /// Crates of this workspace.
     rooms: &'static [&'static str],
-    /// Crates that its tests may use as well.
+    /// Crates that its tests may use as well. Examples in the documentation are tests, and name
+    /// what a user names: `underpass`.
     tests: &'static [&'static str],
     /// Crates from outside. `None` where the rules leave that free.
     outside: Option<&'static [&'static str]>,
@@ -80,6 +83,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-sandbox",
+        tests: &["underpass"],
         rooms: &[
             "underpass-os",
             "underpass-processor",
@@ -94,6 +98,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-sync",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-seam", "underpass-threads"],
         outside: Some(&["loom"]),
         because: "locks and channels know that threads are suspended and woken, and nothing else of them",
@@ -101,6 +106,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-io",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-threads"],
         outside: Some(&["polling"]),
         because: "I/O suspends threads until the poller wakes them; it knows no calls",
@@ -116,7 +122,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-threads",
         rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
-        tests: &["underpass-io", "underpass-skip", "underpass-sync"],
+        tests: &["underpass", "underpass-io", "underpass-skip", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
         because: "threads don't know channels: what an idle activation polls is a `Line`",
     },
@@ -128,6 +134,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-channel",
+        tests: &["underpass"],
         rooms: &["underpass-os", "underpass-seam", "underpass-wire"],
         because: "a channel is passive: it knows neither threads nor processors and never waits",
         ..BARE
@@ -141,6 +148,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-wire",
+        tests: &["underpass"],
         outside: Some(&["serde"]),
         because: "how values travel is the same wherever their bytes lie",
         ..BARE
@@ -527,6 +535,18 @@ fn no_file_is_too_long_and_no_test_is_ignored_without_a_reason() {
         }
         for (number, _) in source.lines().enumerate().filter(|(_, line)| line.trim() == "#[ignore]") {
             faults.push(format!("{shown}:{}: a test is ignored; say why: #[ignore = \"…\"]", number + 1));
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn no_function_is_too_long_outside_of_tests() {
+    let (root, mut faults) = (root(), Vec::new());
+    for file in sources(&root) {
+        let short = file.strip_prefix(&root).unwrap();
+        if !functions::is_of_tests(short) {
+            faults.extend(functions::faults(short, &fs::read_to_string(&file).unwrap()));
         }
     }
     none(faults);

@@ -21,7 +21,7 @@ static OUT_OF: AtomicU64 = AtomicU64::new(0);
 ///
 /// # Examples
 /// ```
-/// let now = underpass_channel::copied();
+/// let now = underpass::copied();
 /// assert_eq!(now.is_some(), cfg!(debug_assertions));
 /// ```
 pub fn copied() -> Option<Copied> {

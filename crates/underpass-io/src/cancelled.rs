@@ -8,7 +8,7 @@ use underpass_threads::Cancelled;
 ///
 /// # Examples
 /// ```
-/// use underpass_io::{Cancelled, is_cancelled};
+/// use underpass::io::{Cancelled, is_cancelled};
 ///
 /// assert!(is_cancelled(&std::io::Error::from(Cancelled)));
 /// assert!(!is_cancelled(&std::io::ErrorKind::TimedOut.into()));

@@ -27,11 +27,12 @@ const SHARE: u32 = 64;
 /// ```
 /// use std::io::{Read, Write};
 /// use std::os::unix::net::UnixStream;
-/// use underpass_io::Async;
+/// use underpass::io::Async;
+/// use underpass::thread;
 ///
 /// let (a, b) = UnixStream::pair()?;
 /// let (mut a, mut b) = (Async::new(a)?, Async::new(b)?);
-/// let reader = underpass_threads::spawn(move || {
+/// let reader = thread::spawn(move || {
 ///     let mut word = [0; 5];
 ///     a.read_exact(&mut word).map(|()| word)
 /// });
@@ -140,7 +141,7 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Examples
     /// ```
-    /// use underpass_io::Async;
+    /// use underpass::io::Async;
     ///
     /// let socket = Async::new(std::net::UdpSocket::bind("127.0.0.1:0")?)?;
     /// socket.get_ref().send_to(b"hello", socket.get_ref().local_addr()?)?;

@@ -14,9 +14,10 @@ use underpass_os::descriptor;
 /// # Examples
 /// ```
 /// use std::io::{Read, Write};
+/// use underpass::thread;
 ///
-/// let (mut reader, mut writer) = underpass_io::pipe()?;
-/// let all = underpass_threads::spawn(move || {
+/// let (mut reader, mut writer) = underpass::io::pipe()?;
+/// let all = thread::spawn(move || {
 ///     let mut words = String::new();
 ///     reader.read_to_string(&mut words).map(|_| words)
 /// });

@@ -13,7 +13,7 @@ use underpass_threads::{Awaited, Cancelled, Control, Wait, Woken, me};
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use underpass_io::Timer;
+/// use underpass::io::Timer;
 ///
 /// let mut ticks = Timer::interval(Duration::from_millis(1));
 /// let first = ticks.wait()?;

@@ -127,7 +127,7 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
     underpass_idl::interface(attributes.into(), item.into()).into()
 }
 
-/// Makes a struct or an enum usable in interfaces: derives `Encode`, `Decode` and `Schema`.
+/// Makes a struct or an enum usable in interfaces: implements the trait `underpass::Wire` for it.
 ///
 /// Every field's type must be usable too. A field marked `#[underpass(serde)]` is passed by serde's
 /// traits (feature `serde`). A generic type is usable if its parameters are.

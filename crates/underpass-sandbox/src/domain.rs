@@ -57,8 +57,8 @@ impl Domain {
     /// # Examples
     /// ```no_run
     /// # use std::time::Duration;
-    /// # use underpass_sandbox::Domain;
-    /// # fn decode() -> Result<Vec<u8>, underpass_rpc::CallError> { Ok(Vec::new()) }
+    /// # use underpass::sandbox::Domain;
+    /// # fn decode() -> Result<Vec<u8>, underpass::CallError> { Ok(Vec::new()) }
     /// fn try_one(domain: &Domain) {
     ///     match domain.within(Duration::from_secs(2), || decode()) {
     ///         Ok(image) => println!("{} bytes", image.len()),

@@ -68,7 +68,7 @@ impl Ended {
     ///
     /// # Examples
     /// ```
-    /// use underpass_sandbox::Ended;
+    /// use underpass::sandbox::Ended;
     /// assert_eq!(Ended::Forbidden { number: Some(41) }.forbidden_call(), Some("socket")); // on x86-64
     /// assert_eq!(Ended::Killed.forbidden_call(), None);
     /// ```

@@ -46,8 +46,8 @@ pub struct Inside {
 /// # Examples
 /// ```
 /// // Nobody has put this process into a sandbox.
-/// assert!(underpass_sandbox::inside()?.is_none());
-/// # Ok::<(), underpass_sandbox::StartError>(())
+/// assert!(underpass::sandbox::inside()?.is_none());
+/// # Ok::<(), underpass::sandbox::StartError>(())
 /// ```
 pub fn inside() -> Result<Option<Inside>, StartError> {
     match std::env::var_os(ROLE) {

@@ -27,12 +27,11 @@
 //!
 //! # Examples
 //! ```no_run
-//! use underpass_rpc::Server;
-//! use underpass_sandbox::Sandbox;
+//! use underpass::{Sandbox, Server, sandbox};
 //!
-//! # fn start(service: underpass_rpc::Service) -> Result<(), Box<dyn std::error::Error>> {
+//! # fn start(service: underpass::Service) -> Result<(), Box<dyn std::error::Error>> {
 //! // First of all in `main`. `service` comes from an interface's `serve`.
-//! if let Some(inside) = underpass_sandbox::inside()? {
+//! if let Some(inside) = sandbox::inside()? {
 //!     // The sandboxed process.
 //!     match inside.serve(Server::new().export("decoder", service))? {}
 //! }

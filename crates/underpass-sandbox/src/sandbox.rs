@@ -18,7 +18,7 @@ use std::time::Duration;
 /// # Examples
 /// ```no_run
 /// use std::time::Duration;
-/// use underpass_sandbox::{Measure, Sandbox};
+/// use underpass::sandbox::{Measure, Sandbox};
 ///
 /// let sandbox = Sandbox::program("/usr/libexec/decoder")
 ///     .arg("--strict")
@@ -27,7 +27,7 @@ use std::time::Duration;
 ///     .require(Measure::Files);
 /// let domain = sandbox.start()?;
 /// assert!(domain.report().holds(Measure::Files));
-/// # Ok::<(), underpass_sandbox::StartError>(())
+/// # Ok::<(), underpass::sandbox::StartError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs until `start`"]

@@ -11,13 +11,14 @@ use std::fmt;
 /// # Examples
 /// ```
 /// use std::sync::Arc;
-/// use underpass_sync::Barrier;
+/// use underpass::sync::Barrier;
+/// use underpass::thread;
 ///
 /// let barrier = Arc::new(Barrier::new(3));
 /// let others: Vec<_> = (0..2)
 ///     .map(|_| {
 ///         let barrier = barrier.clone();
-///         underpass_threads::spawn(move || barrier.wait().is_leader())
+///         thread::spawn(move || barrier.wait().is_leader())
 ///     })
 ///     .collect();
 /// let leads = barrier.wait().is_leader();

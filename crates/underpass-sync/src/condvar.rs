@@ -19,11 +19,12 @@ use std::time::{Duration, Instant};
 /// # Examples
 /// ```
 /// use std::sync::Arc;
-/// use underpass_sync::{Condvar, Mutex};
+/// use underpass::sync::{Condvar, Mutex};
+/// use underpass::thread;
 ///
 /// let pair = Arc::new((Mutex::new(false), Condvar::new()));
 /// let other = pair.clone();
-/// let thread = underpass_threads::spawn(move || {
+/// let thread = thread::spawn(move || {
 ///     *other.0.lock().unwrap() = true;
 ///     other.1.notify_one();
 /// });
@@ -114,7 +115,7 @@ impl Condvar {
     /// # Examples
     /// ```
     /// use std::time::Duration;
-    /// use underpass_sync::{Condvar, Mutex};
+    /// use underpass::sync::{Condvar, Mutex};
     /// let (mutex, condvar) = (Mutex::new(0), Condvar::new());
     /// let waited = condvar.wait_timeout_while(mutex.lock().unwrap(), Duration::from_millis(1), |n| *n == 0);
     /// assert!(waited.unwrap().1.timed_out());

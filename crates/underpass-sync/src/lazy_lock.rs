@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 ///
 /// # Examples
 /// ```
-/// use underpass_sync::LazyLock;
+/// use underpass::sync::LazyLock;
 /// static SQUARES: LazyLock<Vec<u32>> = LazyLock::new(|| (0..10).map(|n| n * n).collect());
 /// assert_eq!(SQUARES[9], 81);
 /// ```

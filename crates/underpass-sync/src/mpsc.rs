@@ -6,12 +6,13 @@
 //!
 //! # Examples
 //! ```
-//! use underpass_sync::mpsc;
+//! use underpass::sync::mpsc;
+//! use underpass::thread;
 //!
 //! let (sender, receiver) = mpsc::channel();
 //! for n in 0..3 {
 //!     let sender = sender.clone();
-//!     underpass_threads::spawn(move || sender.send(n).unwrap());
+//!     thread::spawn(move || sender.send(n).unwrap());
 //! }
 //! drop(sender);
 //! assert_eq!(receiver.iter().sum::<i32>(), 3);

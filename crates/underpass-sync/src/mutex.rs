@@ -19,13 +19,14 @@ use std::time::{Duration, Instant};
 /// # Examples
 /// ```
 /// use std::sync::Arc;
-/// use underpass_sync::Mutex;
+/// use underpass::sync::Mutex;
+/// use underpass::thread;
 ///
 /// let sum = Arc::new(Mutex::new(0));
 /// let threads: Vec<_> = (1..=10)
 ///     .map(|n| {
 ///         let sum = sum.clone();
-///         underpass_threads::spawn(move || *sum.lock().unwrap() += n)
+///         thread::spawn(move || *sum.lock().unwrap() += n)
 ///     })
 ///     .collect();
 /// threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -70,7 +71,7 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Examples
     /// ```
-    /// let mutex = underpass_sync::Mutex::new(1);
+    /// let mutex = underpass::sync::Mutex::new(1);
     /// *mutex.lock().unwrap() += 1;
     /// assert_eq!(mutex.into_inner().unwrap(), 2);
     /// ```
@@ -96,7 +97,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Examples
     /// ```
     /// use std::time::Duration;
-    /// let mutex = underpass_sync::Mutex::new(());
+    /// let mutex = underpass::sync::Mutex::new(());
     /// let guard = mutex.lock().unwrap();
     /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_err());
     /// drop(guard);

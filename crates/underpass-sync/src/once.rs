@@ -26,7 +26,7 @@ const DONE: u32 = 3;
 ///
 /// # Examples
 /// ```
-/// static START: underpass_sync::Once = underpass_sync::Once::new();
+/// static START: underpass::sync::Once = underpass::sync::Once::new();
 /// let mut times = 0;
 /// START.call_once(|| times += 1);
 /// START.call_once(|| times += 1);

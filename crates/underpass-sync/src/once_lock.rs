@@ -10,7 +10,7 @@ use std::sync::OnceLock as Cell;
 ///
 /// # Examples
 /// ```
-/// use underpass_sync::OnceLock;
+/// use underpass::sync::OnceLock;
 /// static NAME: OnceLock<String> = OnceLock::new();
 /// assert_eq!(NAME.get(), None);
 /// assert_eq!(NAME.get_or_init(|| "ada".to_owned()), "ada");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Examples
 /// ```
-/// let lock = underpass_sync::RwLock::new(5);
+/// let lock = underpass::sync::RwLock::new(5);
 /// {
 ///     let (one, other) = (lock.read().unwrap(), lock.read().unwrap());
 ///     assert_eq!((*one, *other), (5, 5));
@@ -168,7 +168,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     ///
     /// # Examples
     /// ```
-    /// use underpass_sync::{RwLock, RwLockWriteGuard};
+    /// use underpass::sync::{RwLock, RwLockWriteGuard};
     /// let lock = RwLock::new(0);
     /// let mut writer = lock.write().unwrap();
     /// *writer = 1;

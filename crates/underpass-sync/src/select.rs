@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use underpass_sync::{Select, mpmc};
+/// use underpass::sync::{Select, mpmc};
 ///
 /// let (numbers, from_numbers) = mpmc::unbounded();
 /// let (words, from_words) = mpmc::bounded::<String>(0);

@@ -16,7 +16,7 @@ const BATCH: usize = 16;
 ///
 /// # Examples
 /// ```
-/// let seats = underpass_sync::Semaphore::new(2);
+/// let seats = underpass::sync::Semaphore::new(2);
 /// let (one, other) = (seats.acquire().unwrap(), seats.acquire().unwrap());
 /// assert!(seats.try_acquire().is_none());
 /// drop(one);
@@ -218,7 +218,7 @@ impl Permit<'_> {
     ///
     /// # Examples
     /// ```
-    /// let semaphore = underpass_sync::Semaphore::new(1);
+    /// let semaphore = underpass::sync::Semaphore::new(1);
     /// semaphore.acquire().unwrap().forget();
     /// assert_eq!(semaphore.available(), 0);
     /// semaphore.release(1);

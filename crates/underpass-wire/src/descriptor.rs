@@ -11,13 +11,16 @@ const FORMAT: &str = "underpass wire 1";
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::{Descriptor, Encode, Sizes};
+/// use underpass::CallError;
 ///
-/// const READ: Sizes = Sizes::of::<Result<Vec<u8>, String>>(&[u64::FIXED, u32::FIXED], None);
-/// let mut cache = Descriptor::builder("Cache", "Blocks of files.");
-/// cache.procedure("read", "Reads.", READ).argument::<u64>("offset").argument::<u32>("len").result::<Result<Vec<u8>, String>>();
-/// let cache = cache.finish();
+/// /// Blocks of files.
+/// #[underpass::interface]
+/// trait Cache {
+///     /// Reads.
+///     fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, CallError>;
+/// }
 ///
+/// let cache = CacheClient::descriptor();
 /// assert_eq!(cache.procedures[0].fixed_arguments, Some(12));
 /// assert_eq!(cache.procedures[0].fixed_result, None);
 /// assert_eq!((cache.procedures[0].astack, cache.procedures[0].calls), (32 * 1024, 5));
@@ -25,7 +28,7 @@ const FORMAT: &str = "underpass wire 1";
 ///     cache.text(),
 ///     "underpass wire 1\n\
 ///      interface Cache\n\
-///      procedure 0 read(offset: u64, len: u32) -> Result<Vec<u8>, String>\n\
+///      procedure 0 read(offset: u64, len: u32) -> Result<Vec<u8>, CallError>\n\
 ///      A-stacks of 32768 bytes\n"
 /// );
 /// ```
@@ -165,17 +168,31 @@ impl Descriptor {
     ///
     /// # Examples
     /// ```
-    /// # use underpass_wire::{Descriptor, Encode, Sizes};
-    /// # let mut old = Descriptor::builder("Cache", "");
-    /// # old.procedure("read", "", Sizes::of::<Result<(), ()>>(&[u32::FIXED], None)).argument::<u32>("len").result::<Result<(), ()>>();
-    /// # let old = old.finish();
-    /// # let mut new = Descriptor::builder("Cache", "");
-    /// # new.procedure("read", "", Sizes::of::<Result<(), ()>>(&[u64::FIXED], None)).argument::<u64>("len").result::<Result<(), ()>>();
-    /// # let new = new.finish();
+    /// use underpass::CallError;
+    ///
+    /// mod old {
+    ///     # use super::CallError;
+    ///     #[underpass::interface]
+    ///     pub trait Cache {
+    ///         fn read(&self, len: u32) -> Result<(), CallError>;
+    ///     }
+    /// }
+    /// mod new {
+    ///     # use super::CallError;
+    ///     #[underpass::interface]
+    ///     pub trait Cache {
+    ///         fn read(&self, len: u64) -> Result<(), CallError>;
+    ///     }
+    /// }
+    ///
+    /// # fn main() {
+    /// let (old, new) = (old::CacheClient::descriptor(), new::CacheClient::descriptor());
     /// assert_eq!(
     ///     old.differences(&new.text()),
-    ///     "procedure read: here `0 read(len: u32) -> Result<(), ()>`, there `0 read(len: u64) -> Result<(), ()>`"
+    ///     "procedure read: here `0 read(len: u32) -> Result<(), CallError>`, \
+    ///      there `0 read(len: u64) -> Result<(), CallError>`"
     /// );
+    /// # }
     /// ```
     pub fn differences(&self, other_text: &str) -> String {
         crate::differences::differences(&self.text(), other_text)

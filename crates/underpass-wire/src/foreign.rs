@@ -28,13 +28,18 @@ use writer::Writer;
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::{Serde, from_bytes, to_bytes};
+/// use serde_json::{Value, json};
+/// use underpass::{CallError, Serde};
 ///
-/// let value = serde_json::json!({ "name": "cache", "sizes": [1, null, 2.5] });
-/// let bytes = to_bytes(&Serde(&value));
-/// let Serde(back) = from_bytes::<Serde<serde_json::Value>>(&bytes)?;
-/// assert_eq!(back, value);
-/// # Ok::<(), underpass_wire::DecodeError>(())
+/// #[underpass::interface]
+/// trait Notes {
+///     /// Adds notes, and gives the number of all.
+///     fn add(&self, notes: &[Serde<Value>]) -> Result<usize, CallError>;
+/// }
+///
+/// fn add_two(notes: &impl Notes) -> Result<usize, CallError> {
+///     notes.add(&[Serde(json!({ "name": "cache" })), Serde(json!([1, null, 2.5]))])
+/// }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serde<T>(pub T);

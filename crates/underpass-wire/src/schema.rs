@@ -5,15 +5,22 @@ use crate::{Decode, Encode, TypeName, Types};
 /// A type whose values travel both ways. Its schema describes its bytes, so that two domains can
 /// find out whether they agree.
 ///
-/// Derive it (`#[derive(underpass::Wire)]`). Types with equal schemas have equal bytes: `HashMap`
-/// and `BTreeMap` have one schema, and so have `Vec` and `VecDeque`.
+/// Derive it (`#[derive(underpass::Wire)]`). In `underpass` this trait is called `Wire`, as its
+/// derive is. Types with equal schemas have equal bytes: `HashMap` and `BTreeMap` have one schema,
+/// and so have `Vec` and `VecDeque`.
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::{Schema, Types};
+/// use underpass::Wire;
 ///
-/// let name = <Vec<Option<(u8, Box<str>)>>>::schema(&mut Types::new());
-/// assert_eq!(name.as_str(), "Vec<Option<(u8, String)>>");
+/// #[derive(Wire)]
+/// struct Page<T> {
+///     items: Vec<T>,
+///     next: Option<u64>,
+/// }
+///
+/// fn travels<T: Wire>() {}
+/// travels::<Page<(u8, String)>>();
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't travel to another domain",

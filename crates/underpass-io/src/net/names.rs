@@ -11,7 +11,7 @@ use underpass_threads::blocking;
 ///
 /// # Examples
 /// ```
-/// use underpass_io::net::ToSocketAddrs;
+/// use underpass::io::net::ToSocketAddrs;
 ///
 /// let mut found = "127.0.0.1:7".to_socket_addrs()?;
 /// assert_eq!(found.next(), Some(([127, 0, 0, 1], 7).into()));

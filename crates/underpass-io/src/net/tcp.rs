@@ -16,11 +16,12 @@ use underpass_os::{clock, descriptor};
 /// # Examples
 /// ```
 /// use std::io::{Read, Write};
-/// use underpass_io::net::{TcpListener, TcpStream};
+/// use underpass::io::net::{TcpListener, TcpStream};
+/// use underpass::thread;
 ///
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let address = listener.local_addr()?;
-/// let client = underpass_threads::spawn(move || {
+/// let client = thread::spawn(move || {
 ///     let mut stream = TcpStream::connect(address)?;
 ///     stream.write_all(b"hello")
 /// });

@@ -11,7 +11,7 @@ use std::net;
 ///
 /// # Examples
 /// ```
-/// use underpass_io::net::UdpSocket;
+/// use underpass::io::net::UdpSocket;
 ///
 /// let (a, b) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
 /// a.send_to(b"hello", b.local_addr()?)?;

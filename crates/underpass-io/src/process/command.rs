@@ -11,9 +11,10 @@ use std::process;
 ///
 /// # Examples
 /// ```
-/// use underpass_io::process::Command;
+/// use underpass::io::process::Command;
+/// use underpass::thread;
 ///
-/// let output = underpass_threads::spawn(|| Command::new("echo").arg("hello").output()).join().unwrap()?;
+/// let output = thread::spawn(|| Command::new("echo").arg("hello").output()).join().unwrap()?;
 /// assert!(output.status.success());
 /// assert_eq!(output.stdout, b"hello\n");
 /// # Ok::<(), std::io::Error>(())

@@ -5,13 +5,14 @@
 //!
 //! # Examples
 //! ```
-//! use underpass_sync::mpmc;
+//! use underpass::sync::mpmc;
+//! use underpass::thread;
 //!
 //! let (sender, receiver) = mpmc::bounded(2);
 //! let workers: Vec<_> = (0..3)
 //!     .map(|_| {
 //!         let receiver = receiver.clone();
-//!         underpass_threads::spawn(move || receiver.iter().sum::<u32>())
+//!         thread::spawn(move || receiver.iter().sum::<u32>())
 //!     })
 //!     .collect();
 //! drop(receiver);

@@ -10,7 +10,9 @@ pub(crate) const PLACE_BITS: u32 = 32;
 ///
 /// # Examples
 /// ```
-/// let thread = underpass_threads::spawn(|| underpass_threads::current().id());
+/// use underpass::thread;
+///
+/// let thread = thread::spawn(|| thread::current().id());
 /// let id = thread.thread().id();
 /// assert_eq!(thread.join().unwrap(), id);
 /// ```

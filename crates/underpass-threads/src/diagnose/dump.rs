@@ -84,8 +84,10 @@ pub struct Dump {
 ///
 /// # Examples
 /// ```
-/// let thread = underpass_threads::Builder::new().name("waiter").spawn(underpass_threads::park)?;
-/// while !underpass_threads::dump().to_string().contains("'waiter'") {}
+/// use underpass::thread;
+///
+/// let thread = thread::Builder::new().name("waiter").spawn(thread::park)?;
+/// while !thread::dump().to_string().contains("'waiter'") {}
 /// thread.thread().unpark();
 /// thread.join().unwrap();
 /// # Ok::<(), std::io::Error>(())
@@ -110,7 +112,7 @@ pub fn dump() -> Dump {
 ///
 /// # Examples
 /// ```
-/// assert!(underpass_threads::deadlocks().is_empty());
+/// assert!(underpass::thread::deadlocks().is_empty());
 /// ```
 pub fn deadlocks() -> Vec<Deadlock> {
     off_activation(|| deadlock_search::search().0)

@@ -21,7 +21,7 @@ static ASKED: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Examples
 /// ```
-/// underpass_threads::dump_on_quit()?;
+/// underpass::thread::dump_on_quit()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn dump_on_quit() -> io::Result<()> {

@@ -55,8 +55,10 @@ pub struct NoPreempt(PhantomData<*mut ()>);
 ///
 /// # Examples
 /// ```
-/// underpass_threads::spawn(|| {
-///     let _brief = underpass_threads::no_preempt();
+/// use underpass::thread;
+///
+/// thread::spawn(|| {
+///     let _brief = thread::no_preempt();
 ///     // Nobody waits long for a spin lock that is taken here.
 /// }).join().unwrap();
 /// ```

@@ -28,7 +28,7 @@ const STACK: usize = 64 * 1024;
 ///
 /// # Examples
 /// ```
-/// assert!(!underpass_threads::panicking());
+/// assert!(!underpass::thread::panicking());
 /// ```
 #[inline]
 pub fn panicking() -> bool {

@@ -234,8 +234,8 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 ///
 /// # Examples
 /// ```
-/// use underpass_threads::{spawn, trim};
-/// let burst: Vec<_> = (0..500).map(|_| spawn(underpass_threads::yield_now)).collect();
+/// use underpass::thread::{spawn, trim, yield_now};
+/// let burst: Vec<_> = (0..500).map(|_| spawn(yield_now)).collect();
 /// burst.into_iter().for_each(|thread| thread.join().unwrap());
 /// trim();
 /// ```

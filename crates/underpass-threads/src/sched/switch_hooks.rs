@@ -30,7 +30,7 @@ use underpass_processor::Pool;
 /// # Examples
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
-/// use underpass_threads::{Switches, ThreadId, spawn, watch_switches, yield_now};
+/// use underpass::thread::{Switches, ThreadId, spawn, watch_switches, yield_now};
 ///
 /// struct Count(AtomicU64);
 /// impl Switches for Count {

@@ -22,7 +22,9 @@ use crate::thread::spare_threads;
 ///
 /// # Examples
 /// ```
-/// let text = underpass_threads::spawn(|| underpass_threads::blocking(|| std::fs::read_to_string("/proc/self/comm")));
+/// use underpass::thread;
+///
+/// let text = thread::spawn(|| thread::blocking(|| std::fs::read_to_string("/proc/self/comm")));
 /// assert!(!text.join().unwrap()?.is_empty());
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -63,10 +65,11 @@ where
 /// ```
 /// use std::cell::Cell;
 /// use std::rc::Rc;
-/// let sum = underpass_threads::spawn(|| {
+/// use underpass::thread;
+/// let sum = thread::spawn(|| {
 ///     let sum = Rc::new(Cell::new(0));
 ///     let same = sum.clone();
-///     underpass_threads::blocking_here(move || same.set(same.get() + 1));
+///     thread::blocking_here(move || same.set(same.get() + 1));
 ///     sum.get()
 /// });
 /// assert_eq!(sum.join().unwrap(), 1);

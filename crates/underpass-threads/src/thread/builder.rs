@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering;
 ///
 /// # Examples
 /// ```
-/// let thread = underpass_threads::Builder::new().name("editor").stack_size(64 * 1024).spawn(|| 1 + 1)?;
+/// use underpass::thread;
+///
+/// let thread = thread::Builder::new().name("editor").stack_size(64 * 1024).spawn(|| 1 + 1)?;
 /// assert_eq!(thread.thread().name(), Some("editor"));
 /// assert_eq!(thread.join().unwrap(), 2);
 /// # Ok::<(), std::io::Error>(())
@@ -133,7 +135,7 @@ pub(crate) unsafe fn launch<F: FnOnce() -> T, T>(control: &'static Control, body
 ///
 /// # Examples
 /// ```
-/// let threads: Vec<_> = (0..10).map(|i| underpass_threads::spawn(move || i * i)).collect();
+/// let threads: Vec<_> = (0..10).map(|i| underpass::thread::spawn(move || i * i)).collect();
 /// let squares: Vec<i32> = threads.into_iter().map(|t| t.join().unwrap()).collect();
 /// assert_eq!(squares[9], 81);
 /// ```

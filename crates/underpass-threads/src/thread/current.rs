@@ -16,9 +16,11 @@ use underpass_os::{clock, cpu};
 ///
 /// # Examples
 /// ```
-/// let id = underpass_threads::current().id();
-/// assert_eq!(underpass_threads::current().id(), id);
-/// assert_ne!(underpass_threads::spawn(|| underpass_threads::current().id()).join().unwrap(), id);
+/// use underpass::thread;
+///
+/// let id = thread::current().id();
+/// assert_eq!(thread::current().id(), id);
+/// assert_ne!(thread::spawn(|| thread::current().id()).join().unwrap(), id);
 /// ```
 pub fn current() -> Thread {
     Thread::of(control())
@@ -33,8 +35,10 @@ pub fn current_id() -> ThreadId {
 ///
 /// # Examples
 /// ```
-/// assert!(!underpass_threads::on_user_thread());
-/// assert!(underpass_threads::spawn(underpass_threads::on_user_thread).join().unwrap());
+/// use underpass::thread;
+///
+/// assert!(!thread::on_user_thread());
+/// assert!(thread::spawn(thread::on_user_thread).join().unwrap());
 /// ```
 pub fn on_user_thread() -> bool {
     scheduler::running().is_some()
@@ -44,7 +48,9 @@ pub fn on_user_thread() -> bool {
 ///
 /// # Examples
 /// ```
-/// underpass_threads::spawn(|| underpass_threads::yield_now()).join().unwrap();
+/// use underpass::thread;
+///
+/// thread::spawn(|| thread::yield_now()).join().unwrap();
 /// ```
 #[inline(always)]
 pub fn yield_now() {
@@ -63,7 +69,9 @@ pub fn yield_now() {
 ///
 /// # Examples
 /// ```
-/// let sum = underpass_threads::spawn(|| (0..1_000u64).inspect(|_| underpass_threads::checkpoint()).sum::<u64>());
+/// use underpass::thread;
+///
+/// let sum = thread::spawn(|| (0..1_000u64).inspect(|_| thread::checkpoint()).sum::<u64>());
 /// assert_eq!(sum.join().unwrap(), 499_500);
 /// ```
 #[inline]
@@ -86,7 +94,8 @@ pub fn cancelled() -> bool {
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// underpass_threads::spawn(|| underpass_threads::sleep(Duration::from_millis(1))).join().unwrap();
+/// use underpass::thread;
+/// thread::spawn(|| thread::sleep(Duration::from_millis(1))).join().unwrap();
 /// ```
 pub fn sleep(span: Duration) {
     sleep_until_ns(clock::deadline_ns(span));

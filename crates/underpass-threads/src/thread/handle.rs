@@ -52,7 +52,9 @@ impl Thread {
     ///
     /// # Examples
     /// ```
-    /// let thread = underpass_threads::spawn(underpass_threads::park);
+    /// use underpass::thread;
+    ///
+    /// let thread = thread::spawn(thread::park);
     /// thread.thread().unpark();
     /// thread.join().unwrap();
     /// ```
@@ -73,7 +75,7 @@ impl Thread {
     ///
     /// # Examples
     /// ```
-    /// use underpass_threads::{cancelled, park, spawn};
+    /// use underpass::thread::{cancelled, park, spawn};
     /// let thread = spawn(|| while !cancelled() { park() });
     /// thread.thread().cancel();
     /// thread.join().unwrap();
@@ -159,7 +161,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Examples
     /// ```
-    /// assert_eq!(underpass_threads::spawn(|| 6 * 7).join().unwrap(), 42);
+    /// assert_eq!(underpass::thread::spawn(|| 6 * 7).join().unwrap(), 42);
     /// ```
     #[inline]
     pub fn join(self) -> std::thread::Result<T> {
@@ -238,7 +240,8 @@ pub fn park() {
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// underpass_threads::park_timeout(Duration::from_millis(1));
+/// use underpass::thread;
+/// thread::park_timeout(Duration::from_millis(1));
 /// ```
 pub fn park_timeout(span: Duration) {
     park_until(Some(underpass_os::clock::deadline_ns(span)));

@@ -61,11 +61,12 @@ impl<T: 'static> LocalKey<T> {
     /// # Examples
     /// ```
     /// use std::cell::Cell;
-    /// underpass_threads::thread_local! {
+    /// use underpass::thread;
+    /// underpass::thread_local! {
     ///     static COUNT: Cell<u32> = Cell::new(0);
     /// }
     /// COUNT.with(|count| count.set(count.get() + 1));
-    /// assert_eq!(underpass_threads::spawn(|| COUNT.with(Cell::get)).join().unwrap(), 0);
+    /// assert_eq!(thread::spawn(|| COUNT.with(Cell::get)).join().unwrap(), 0);
     /// assert_eq!(COUNT.with(Cell::get), 1);
     /// ```
     pub fn with<R>(&'static self, ask: impl FnOnce(&T) -> R) -> R {
@@ -139,13 +140,14 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
 /// # Examples
 /// ```
 /// use std::cell::RefCell;
-/// underpass_threads::thread_local! {
+/// use underpass::thread;
+/// underpass::thread_local! {
 ///     /// What this thread has seen.
 ///     static SEEN: RefCell<Vec<u32>> = RefCell::new(Vec::new());
 /// }
-/// let there = underpass_threads::spawn(|| {
+/// let there = thread::spawn(|| {
 ///     SEEN.with(|seen| seen.borrow_mut().push(7));
-///     underpass_threads::yield_now();
+///     thread::yield_now();
 ///     SEEN.with(|seen| seen.borrow().clone())
 /// });
 /// assert_eq!(there.join().unwrap(), [7]);

@@ -73,7 +73,7 @@ pub struct ScopedJoinHandle<'scope, T> {
 /// # Examples
 /// ```
 /// let mut counts = [1, 2, 3];
-/// underpass_threads::scope(|scope| {
+/// underpass::thread::scope(|scope| {
 ///     for count in &mut counts {
 ///         scope.spawn(move || *count *= 10);
 ///     }

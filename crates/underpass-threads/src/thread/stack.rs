@@ -25,13 +25,15 @@ use underpass_os::{GUARD, kernel_stack};
 ///
 /// # Examples
 /// ```
+/// use underpass::thread;
+///
 /// fn depth(left: u32) -> u64 {
 ///     let frame = std::hint::black_box([1; 128]);
 ///     if left == 0 { 0 } else { depth(left - 1) + frame[7] }
 /// }
 /// // A stack of 256 KiB has room for a few hundred of these.
-/// let body = || underpass_threads::with_stack(64 << 20, || depth(10_000));
-/// let thread = underpass_threads::spawn(body);
+/// let body = || thread::with_stack(64 << 20, || depth(10_000));
+/// let thread = thread::spawn(body);
 /// assert_eq!(thread.join().unwrap()?, 10_000);
 /// # Ok::<(), std::io::Error>(())
 /// ```
