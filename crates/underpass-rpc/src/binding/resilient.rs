@@ -126,8 +126,8 @@ impl Resilient {
     }
 
     /// As [`with`](Self::with), for what a forked child of the importing process may call too. It
-    /// fails there with [`CallError::Forked`], because a thread that does not exist in the child may
-    /// hold the lock for ever.
+    /// fails there with [`CallError::Forked`], because a thread that does not exist in the child
+    /// may hold the lock for ever.
     fn with_unless_forked<R>(&self, work: impl FnOnce(&mut Present) -> R) -> Result<R, CallError> {
         if fork::is_forked() { Err(CallError::Forked) } else { Ok(self.with(work)) }
     }
