@@ -37,9 +37,13 @@ impl Entries {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The domain's entries, including those of kernel threads that have nothing to do with calls.
-    /// The thread that waits for a takeover of the domain's names is left out: it enters the kernel
-    /// at each change in their directory.
+    /// Two threads are left out as far as they read files. One waits for a takeover of the domain's
+    /// names: it does so at each change in their directory. The launcher looks how many CPUs the
+    /// domain may use.
     pub entries: Entries,
+    /// Of all entries: those of the threads that make or serve calls. The others, which are the
+    /// clerk, the monitor and the launcher, enter the kernel the more often the longer it takes.
+    pub of_callers: u64,
     /// Wake-ups of the peer.
     pub notifications: u64,
 }
@@ -48,8 +52,11 @@ impl Seen {
     /// The options that make strace write what [`Seen::of`] can read.
     pub const STRACE: [&str; 3] = ["-f", "-Y", "-o"];
 
-    /// System calls that only that thread makes.
-    const OF_NAMES: [&str; 3] = ["ppoll", "read", "statx"];
+    /// System calls that only those threads make.
+    const NOT_FOR_CALLS: [&str; 6] = ["close", "openat", "ppoll", "read", "sched_getaffinity", "statx"];
+
+    /// The threads that neither make nor serve calls. The kernel cuts their names.
+    const OTHERS: [&str; 3] = ["<underpass-clerk", "<underpass-monit", "<underpass-launc"];
 
     /// Reads the lines that `strace` has written.
     ///
@@ -59,13 +66,14 @@ impl Seen {
         let (mut seen, mut marks) = (Self::default(), 0);
         // Each line begins with the kernel thread's number and <name>. If other calls came between,
         // the end of a call has a line of its own.
-        let calls = report.lines().filter_map(|line| Some(line.split_once("> ")?.1));
-        for call in calls.filter(|call| call.starts_with(|first: char| first.is_ascii_lowercase())) {
+        let calls = report.lines().filter_map(|line| line.split_once("> "));
+        for (thread, call) in calls.filter(|(_, call)| call.starts_with(|c: char| c.is_ascii_lowercase())) {
             let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
             if name == "getppid" {
                 marks += 1;
-            } else if marks == 1 && !Self::OF_NAMES.contains(&name) {
+            } else if marks == 1 && !Self::NOT_FOR_CALLS.contains(&name) {
                 seen.add(name, arguments);
+                seen.of_callers += u64::from(!Self::OTHERS.iter().any(|name| thread.ends_with(name)));
             }
         }
         assert_eq!(marks, 2, "a mark before the calls, and one after");
@@ -73,7 +81,7 @@ impl Seen {
     }
 
     fn add(&mut self, name: &str, arguments: &str) {
-        let Self { entries, notifications } = self;
+        let Self { entries, notifications, .. } = self;
         entries.all += 1;
         match name {
             "futex_waitv" => entries.sleeps += 1,
@@ -107,13 +115,13 @@ mod tests {
 9<main> statx(AT_FDCWD, 0x7, 0, STATX_ALL, {}) = 0
 8<activation-0> sendmsg(3, {msg_name=NULL}, 0) = 1
 8<activation-0> futex_waitv([{val=0x2}], 1, 0, NULL, CLOCK_MONOTONIC <unfinished ...>
-7<main> membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0) = 0
+9<underpass-monit> membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0) = 0
 7<main> getppid( <unfinished ...>
 7<main> <... getppid resumed>)     = 1
 7<main> exit_group(0)              = ?
 7<main> +++ exited with 0 +++
 ";
         let entries = Entries { all: 5, sleeps: 1, wakes: 3 };
-        assert_eq!(Seen::of(report), Seen { entries, notifications: 2 });
+        assert_eq!(Seen::of(report), Seen { entries, of_callers: 4, notifications: 2 });
     }
 }

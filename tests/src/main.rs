@@ -24,8 +24,8 @@
 //! * `linger`: imports NAME and calls it repeatedly.
 //! * `loop N user|kernel US`: imports NAME and calls it, from a user-level or a plain kernel
 //!   thread, until both sides have settled. Then it makes N calls with pauses of US µs. It prints
-//!   the kernel entries of these calls (the server's, then its own: all, sleeps, wake-ups) and ends
-//!   the server.
+//!   the kernel entries of these calls (the server's, then its own: all, sleeps, wake-ups), and how
+//!   often both were preempted meanwhile. It ends the server.
 //! * `block N`: imports NAME and calls it from N user-level threads, which wait there for one more.
 //!   It reports when all of them wait.
 //!
@@ -74,7 +74,7 @@ use underpass_tests::{
     Accounts, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
     JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
     RelayAsync, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
-    add_from_threads, call_by_order, crowd, obey, until, withhold,
+    add_from_threads, call_by_order, crowd, obey, switches_of, until, withhold,
 };
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.
@@ -264,6 +264,9 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
     let client = ProbeClient::import(name)?;
     let calls = move || {
         (0..WARM_UP).try_for_each(|_| client.null())?;
+        let sides = [std::process::id(), client.pid()?];
+        let preempted = || sides.iter().map(|&pid| switches_of(pid).1).sum::<u64>();
+        let preempted_before = preempted();
         let server = client.entries()?;
         let own = Entries::marked();
         for _ in 0..times {
@@ -274,15 +277,18 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
         }
         let own = Entries::marked().since(own);
         let server = client.entries()?.since(server);
+        let preempted = preempted().saturating_sub(preempted_before);
         // The loop has no other end, and strace reports only when the process ends.
         client.die().expect_err("it ends before it can reply");
-        Ok::<_, CallError>([server, own])
+        Ok::<_, CallError>(([server, own], preempted))
     };
     let counted = match by {
         "kernel" => calls(),
         _ => thread::spawn(calls).join().map_err(|_| "a thread panicked")?,
     };
-    counted?.into_iter().for_each(|Entries { all, sleeps, wakes }| print!("{all} {sleeps} {wakes} "));
+    let (entries, preempted) = counted?;
+    entries.into_iter().for_each(|Entries { all, sleeps, wakes }| print!("{all} {sleeps} {wakes} "));
+    print!("{preempted}");
     Ok(())
 }
 

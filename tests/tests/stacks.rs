@@ -108,7 +108,7 @@ fn an_overflow_names_the_interface_the_method_and_the_setting() {
     fs::remove_file(&told).unwrap();
     assert!(said.contains("has overflowed its stack of 2048 KiB"), "{said}");
     assert!(said.contains("It runs `Deep::dive` for a client"), "{said}");
-    assert!(said.contains("`Service::stack_size`"), "{said}");
+    assert!(said.contains("`Deep::serve(..).stack_size(BYTES)` (`Service::stack_size`)"), "{said}");
     assert!(said.matches("deeper").count() > 10, "{said}");
 }
 

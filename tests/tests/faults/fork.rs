@@ -6,7 +6,9 @@ use super::{SERVER, alone};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use underpass::{CallError, ImportError, Policy, Server, ShareError, thread};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use underpass::{CallError, Counters, ImportError, Policy, Server, ShareError, thread};
 use underpass_skip::skip;
 use underpass_tests::{
     Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, kill, regions_of,
@@ -74,8 +76,12 @@ fn a_child_is_told_so_though_another_thread_was_at_the_binding_as_it_forked() {
         let own = client.clone();
         let is_told = || {
             let shared = own.share_with(std::io::stdin());
+            own.quarantine(1);
+            own.acknowledge_restart();
             own.add(1, 2) == Err(CallError::Forked)
                 && matches!(shared, Err(ShareError::Call(CallError::Forked)))
+                && own.counters() == Counters::default()
+                && format!("{own:?}").contains("forked off")
         };
         let told = (0..100).map(|_| in_child(|| i32::from(!is_told()))).collect();
         over.store(true, Ordering::SeqCst);
@@ -83,6 +89,40 @@ fn a_child_is_told_so_though_another_thread_was_at_the_binding_as_it_forked() {
     });
     assert_eq!(told, [Some(0); 100]);
     assert_eq!(client.add(1, 2), Ok(3));
+}
+
+#[test]
+fn a_child_drops_a_call_that_waits_for_the_next_server() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_child_drops_a_call_that_waits"));
+    let mut server = ServerProcess::start(SERVER, &Room::name("fork-waits"), "probe");
+    let policy = Policy::default().patience(Duration::from_secs(3_600));
+    let client = ProbeClient::import_resilient(server.name(), policy).unwrap();
+    server.kill();
+    let (forks, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let dropped: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                client.acknowledge_restart();
+                forks.store(true, Ordering::SeqCst);
+            }
+        });
+        until("the other thread to be at it", || forks.load(Ordering::SeqCst).then_some(()));
+        let mut call = Some(Box::pin(client.add_async(1, 2)));
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(call.as_mut().unwrap().as_mut().poll(&mut context), Poll::Pending);
+        let dropped = (0..100)
+            .map(|n| {
+                in_child(|| {
+                    let mut call = call.take().unwrap();
+                    let polled = (n % 2 == 1).then(|| call.as_mut().poll(&mut context));
+                    i32::from(polled.is_some_and(|polled| polled != Poll::Ready(Err(CallError::Forked))))
+                })
+            })
+            .collect();
+        over.store(true, Ordering::SeqCst);
+        dropped
+    });
+    assert_eq!(dropped, [Some(0); 100]);
 }
 
 #[test]

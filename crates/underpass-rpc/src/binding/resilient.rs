@@ -125,21 +125,29 @@ impl Resilient {
         result
     }
 
-    /// Fails in a child that was forked off the importing process. In the child, a thread that does
-    /// not exist there may hold the lock forever, so this check comes before the lock.
-    pub(crate) fn check_fork(&self) -> Result<(), CallError> {
-        if fork::is_forked() { Err(CallError::Forked) } else { Ok(()) }
+    /// As [`with`](Self::with), for what a forked child of the importing process may call too. It
+    /// fails there with [`CallError::Forked`], because a thread that does not exist in the child
+    /// may hold the lock for ever.
+    fn with_unless_forked<R>(&self, work: impl FnOnce(&mut Present) -> R) -> Result<R, CallError> {
+        if fork::is_forked() { Err(CallError::Forked) } else { Ok(self.with(work)) }
     }
 
-    /// The current binding.
-    pub(crate) fn bound(&self) -> Arc<Bound> {
+    /// The current binding, for the thread that imports the next one.
+    fn bound(&self) -> Arc<Bound> {
         self.with(|present| present.bound.clone())
     }
 
+    /// The current binding, for the program.
+    pub(crate) fn bound_unless_forked(&self) -> Result<Arc<Bound>, CallError> {
+        self.with_unless_forked(|present| present.bound.clone())
+    }
+
     /// The owner of the clone that knows `known` has discarded everything that it was given before
-    /// this.
+    /// this. In a forked child there is nothing to discard, as no call goes through.
     pub(crate) fn acknowledge(&self, known: &KnownGeneration) {
-        known.0.store(self.with(|present| present.generation), Ordering::Relaxed);
+        if let Ok(generation) = self.with_unless_forked(|present| present.generation) {
+            known.0.store(generation, Ordering::Relaxed);
+        }
     }
 
     /// The same as `ClientEnd::call`, over as many bindings as needed. A call that may have been
@@ -214,15 +222,17 @@ impl Resilient {
         }
     }
 
-    /// What all bindings so far have carried.
+    /// What all bindings so far have carried. Nothing in a forked child, which has no binding.
     pub(crate) fn counters(&self) -> Counters {
-        let (past, bound) = self.with(|present| (present.past, present.bound.clone()));
-        past.plus(&bound.end.counters_of_all())
+        let carried = self.with_unless_forked(|present| (present.past, present.bound.clone()));
+        carried.map_or_else(|_| Counters::default(), |(past, bound)| past.plus(&bound.end.counters_of_all()))
     }
 
+    /// Sets the quarantine limit of the present binding and of those after it. Without effect in a
+    /// forked child.
     pub(crate) fn set_quarantine(&self, most: u32) {
         // Under the lock, as in `conclude`, so that neither overwrites a later value.
-        self.with(|present| {
+        let _ = self.with_unless_forked(|present| {
             present.quarantine = most;
             present.bound.end.set_quarantine(most);
         });
@@ -231,10 +241,12 @@ impl Resilient {
 
 impl fmt::Debug for Resilient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resilient")
-            .field("name", &self.name)
-            .field("bound", &self.bound())
-            .finish_non_exhaustive()
+        let bound = self.bound_unless_forked();
+        let bound: &dyn fmt::Debug = match &bound {
+            Ok(bound) => bound,
+            Err(forked) => forked,
+        };
+        f.debug_struct("Resilient").field("name", &self.name).field("bound", bound).finish_non_exhaustive()
     }
 }
 

@@ -201,7 +201,7 @@ impl<'a> Answer<'a> {
     {
         Bytes::of(self.end.channel(), self.end.mailbox(), reply).map_err(|e| {
             Box::new(match e {
-                Unread::Violation(e) => self.end.violated(&format!("a reply of which {e}")),
+                Unread::Violation(e) => self.end.violated(&format!("a reply that can't be read: {e}")),
                 Unread::NoFile => CallError::NoResources(lost(reply.what()), NO_FILE.to_owned()),
                 Unread::Late => CallError::NoResources(lost(reply.what()), LATE.to_owned()),
             })

@@ -216,8 +216,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             To::Here(_) => return Err(ShareError::Here),
             To::There(bound) => bound.end.share()?,
             To::Anywhere(resilient, _) => {
-                resilient.check_fork().map_err(ShareError::Call)?;
-                resilient.bound().end.share()?
+                resilient.bound_unless_forked().map_err(ShareError::Call)?.end.share()?
             }
         };
         let socket = socket.as_fd();
@@ -338,7 +337,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     /// What this binding has carried so far, over all of its channels. All zero if the
-    /// implementation is in this very domain.
+    /// implementation is in this very domain, or if this process was forked off the one that
+    /// imported a resilient binding.
     pub fn counters(&self) -> Counters {
         match &self.to {
             To::There(bound) => bound.end.counters_of_all(),

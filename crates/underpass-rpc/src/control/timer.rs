@@ -4,6 +4,7 @@
 use crate::control::clerk::clerk;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_os::fork;
 use underpass_threads::critical;
 
 type Act = Box<dyn FnOnce() + Send>;
@@ -45,8 +46,12 @@ pub(crate) fn set(when_ns: u64, act: impl FnOnce() + Send + 'static) -> ClerkTim
 }
 
 impl ClerkTimer {
-    /// Cancels the timer. It may have run already.
+    /// Cancels the timer. It may have run already. In a forked child nobody runs it, and a thread
+    /// that does not exist there may hold the lock for ever.
     pub(crate) fn cancel(self) {
+        if fork::is_forked() {
+            return;
+        }
         let held = critical();
         let act = timers().acts.remove(&(self.0, self.1));
         drop(held);

@@ -65,8 +65,9 @@ fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) ->
     let _ = match own.served_by(me).and_then(|line| line.runs(me.id())) {
         Some((interface, method)) => writeln!(
             out,
-            "It runs `{interface}::{method}` for a client. The server sets the size after it exports that interface: \
-             `Service::stack_size`. A part of the method can have a larger stack: `thread::with_stack`. It is here:"
+            "It runs `{interface}::{method}` for a client. Export the interface with a larger stack: \
+             `{interface}::serve(..).stack_size(BYTES)` (`Service::stack_size`). A part of the method can have a larger \
+             stack: `thread::with_stack`. It is here:"
         ),
         None => writeln!(
             out,

@@ -134,7 +134,7 @@ impl NextBindingWait {
         // Everything that is not kept is dropped without the lock: a waker may be an executor's
         // last reference to a task.
         let mut who = Some(who);
-        let (gone, begins, found) = self.own.with(|present| {
+        let looked = self.own.with_unless_forked(|present| {
             let gone = number.and_then(|number| present.leave(number));
             if !pauses {
                 let failures = *failures.get_or_insert(present.failures);
@@ -155,6 +155,9 @@ impl NextBindingWait {
             present.importing |= begins;
             (gone, begins, Ok(number))
         });
+        let Ok((gone, begins, found)) = looked else {
+            return Look::Over(WaitResult::Ended(|_| CallError::Forked));
+        };
         drop(gone);
         self.number = found.as_ref().ok().copied();
         if begins {
@@ -179,11 +182,12 @@ impl NextBindingWait {
 impl Drop for NextBindingWait {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
-        let (gone, unwanted) = self.own.with(|present| {
+        let left = self.own.with_unless_forked(|present| {
             let gone = present.leave(number);
             let wanted = present.wanted_until() > 0;
             (gone, present.restoring.clone().filter(|_| !wanted))
         });
+        let Ok((gone, unwanted)) = left else { return };
         drop(gone);
         // No caller waits any more for what the hook restores.
         unwanted.iter().for_each(crate::call::abandon::Abandon::abandon);

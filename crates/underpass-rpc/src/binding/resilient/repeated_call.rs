@@ -37,12 +37,11 @@ impl<'a> RepeatedCall<'a> {
         terms: &'a CallTerms,
         known: &KnownGeneration,
     ) -> Result<Self, Box<CallError>> {
-        own.check_fork()?;
-        let deadline = terms.deadline()?;
-        let (bound, generation, why) = own.with(|present| {
+        let (bound, generation, why) = own.with_unless_forked(|present| {
             let why = (present.generation != known.get()).then(|| present.why.clone());
             (present.bound.clone(), present.generation, why)
-        });
+        })?;
+        let deadline = terms.deadline()?;
         if let Some(why) = why {
             return Err(Box::new(restarted(Outcome::NotStarted, &why)));
         }

@@ -183,7 +183,7 @@ impl ClientEnd {
         match self.adopt(&mut files) {
             Ok(channel) => self.add(further, number, channel),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-                self.violated("a channel of which a file is none");
+                self.violated("a further channel whose memory is not sealed or has another size");
             }
             Err(_) => {}
         }
