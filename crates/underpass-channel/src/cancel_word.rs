@@ -85,7 +85,8 @@ impl<'a> CancelWord<'a> {
     /// numbers, which were written before.
     #[inline]
     pub fn set_deadline(&self, deadline_ns: Option<u64>, numbered: bool) {
-        let deadline = deadline_ns.map_or(0, |deadline| deadline.clamp(1, NUMBERED - 1));
+        // Together with the bit it must not be `CANCELLED`.
+        let deadline = deadline_ns.map_or(0, |deadline| deadline.clamp(1, NUMBERED - 2));
         // Relaxed: the post publishes it.
         self.word.store(deadline | if numbered { NUMBERED } else { 0 }, Ordering::Relaxed);
     }
@@ -178,7 +179,7 @@ mod tests {
             (None, Wanted::Forever),
             (Some(5), Wanted::Until(5)),
             (Some(0), Wanted::Until(1)),
-            (Some(u64::MAX), Wanted::Until((1 << 63) - 1)),
+            (Some(u64::MAX), Wanted::Until((1 << 63) - 2)),
         ] {
             for numbered in [false, true] {
                 cancel_word.set_deadline(deadline_ns, numbered);

@@ -64,9 +64,8 @@ fn serve_exclusive(interface: &Interface) -> syn::TraitItem {
     let Interface { ident, private, .. } = interface;
     let exclusive = interface.exclusive();
     parse_quote! {
-        /// Makes a service of this implementation, which a `Server` can export. At most one thread
-        /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
-        /// run only where a method waits: in a call, for a lock, a message or a time.
+        /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
+        /// it. Others run where that one waits.
         #[allow(dead_code)]
         fn serve_exclusive(self) -> #private::Service
         where
@@ -82,9 +81,7 @@ fn serve_sequential(interface: &Interface) -> syn::TraitItem {
     let Interface { ident, private, .. } = interface;
     let exclusive = interface.exclusive();
     parse_quote! {
-        /// Makes a service of this implementation, which a `Server` can export. It runs one call
-        /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
-        /// one of its own calls makes to it, or brings about, fails.
+        /// As `serve_exclusive`. Others run when a call has ended.
         #[allow(dead_code)]
         fn serve_sequential(self) -> #private::Service
         where

@@ -32,6 +32,9 @@ pub(super) fn exclusive(interface: &Interface) -> TokenStream {
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let Interface { ident: trait_, private, wire, types, .. } = interface;
     let Method { ident, arguments, returns, .. } = method;
+    // At the method's name, where an error about what it returns belongs.
+    let mut trait_ = trait_.clone();
+    trait_.set_span(ident.span().resolved_at(trait_.span()));
     let [inside, error] = ["inside", "error"].map(super::local);
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
     let [_, failure] = returns.carried(types, wire);

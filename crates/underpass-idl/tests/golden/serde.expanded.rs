@@ -15,9 +15,8 @@ trait Search {
             dyn Search + ::core::marker::Send + ::core::marker::Sync,
         >(SearchClient::descriptor(), __stub, __local)
     }
-    /// Makes a service of this implementation, which a `Server` can export. At most one thread
-    /// runs a method of it at any moment, so it needs no locks and need not be `Sync`. Others
-    /// run only where a method waits: in a call, for a lock, a message or a time.
+    /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
+    /// it. Others run where that one waits.
     #[allow(dead_code)]
     fn serve_exclusive(self) -> ::underpass::__private::Service
     where
@@ -27,9 +26,7 @@ trait Search {
             __SearchExclusive(::underpass::__private::Exclusive::interleaving(self)),
         )
     }
-    /// Makes a service of this implementation, which a `Server` can export. It runs one call
-    /// after another, each to its end, so it needs no locks and need not be `Sync`. A call that
-    /// one of its own calls makes to it, or brings about, fails.
+    /// As `serve_exclusive`. Others run when a call has ended.
     #[allow(dead_code)]
     fn serve_sequential(self) -> ::underpass::__private::Service
     where
