@@ -4,7 +4,6 @@ use crate::LineOwner;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use underpass_os::WakeTimestamp;
 
 /// Whether the calls that wait on a line are taken. The monitor asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,12 +71,6 @@ pub trait Line: Send + Sync {
 
     /// The word to sleep on.
     fn word(&self) -> &AtomicU32;
-
-    /// When and from which CPU the peer last woke the sleeper on the word. The peer reports it, so
-    /// it is untrusted.
-    fn called(&self) -> Option<WakeTimestamp> {
-        None
-    }
 
     /// Announces that this domain polls again.
     fn look(&self);
