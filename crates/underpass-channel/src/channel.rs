@@ -6,8 +6,8 @@ use crate::cancel_word::{CancelWord, SectionWords, TakenCount};
 use crate::cell::{Cell, Head};
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LAST_WAKE, LINE, LINES, MAPPED_OVERFLOW,
-    REPLIES, REQUESTS, SECTION_NUMBERS, SECTIONS, SERVER_ATTENTION, SLOTS, TAKEN,
+    CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, MAPPED_OVERFLOW, REPLIES,
+    REQUESTS, SECTION_NUMBERS, SECTIONS, SERVER_ATTENTION, SLOTS, TAKEN,
 };
 use crate::payload::Payload;
 use crate::region::{Region, RegionSink, RegionSource};
@@ -16,7 +16,6 @@ use crate::ring_memory::RingMemory;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use underpass_os::WakeTimestamp;
 use underpass_os::futex::{self, FutexScope};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_wire::DecodeError;
@@ -211,19 +210,9 @@ impl Channel {
         Attention::new(self.region.attention(self.own_attention))
     }
 
-    /// When and from which CPU the peer last woke a processor of this side. What the peer wrote is
-    /// untrusted.
-    pub fn last_wake(&self) -> WakeTimestamp {
-        WakeTimestamp::of(self.region.word((self.own_attention + LAST_WAKE) / 8).load(Ordering::Relaxed))
-    }
-
     /// Wakes one processor of the peer that sleeps on its attention word, as [`Doorbell::Wake`]
     /// asks.
     pub fn wake_peer(&self) {
-        // Relaxed, here and in `last_wake`: it is a measurement.
-        self.region
-            .word((self.peer_attention + LAST_WAKE) / 8)
-            .store(WakeTimestamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), FutexScope::Shared, 1);
     }
 

@@ -2,9 +2,7 @@
 //!
 //! ```text
 //! byte 0      server's attention    set by the server when it sleeps, cleared by the client that wakes it
-//! byte 8      server's last wake    when and where the client last woke a server that slept: written by the client
 //! byte 128    client's attention    set by the client when it sleeps, cleared by the server that wakes it
-//! byte 136    client's last wake    when and where the server last woke a client that slept: written by the server
 //! byte 256    donation words        one for each CPU: set by the server's listener of that CPU, cleared by the donor
 //! byte 512    taken                 how many requests the server has taken: written by the server
 //! byte 640    cancel words          one for each slot: written by the client of a bounded call, read by its handler
@@ -71,10 +69,6 @@ pub const SERVER_ATTENTION: usize = 0;
 
 /// Offset of the client's attention word.
 pub const CLIENT_ATTENTION: usize = 128;
-
-/// Offset from an attention word to the timestamp of the last wake-up by its doorbell. The waker's
-/// cache has that line anyway.
-pub const LAST_WAKE: usize = 8;
 
 /// Offset of the first donation word.
 pub const DONATIONS: usize = 256;

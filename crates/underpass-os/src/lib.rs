@@ -35,5 +35,4 @@ pub use sockets::peer;
 pub use sockets::peer::{Connected, Credentials, Other};
 pub use sockets::poller::{Poller, Ready};
 pub use sockets::socket::{Listening, MOST_FILES, Received, Socket, Standing};
-pub use threads::wake_timestamp::WakeTimestamp;
 pub use threads::{barrier, clock, cpu, fault, futex, quota, signal, thread};

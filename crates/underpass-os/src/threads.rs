@@ -8,4 +8,3 @@ pub mod futex;
 pub mod quota;
 pub mod signal;
 pub mod thread;
-pub(crate) mod wake_timestamp;

@@ -56,8 +56,6 @@ pub use lines::owner::LineOwner;
 pub use metrics::{Metrics, metrics};
 pub use park::parker::Parker;
 #[cfg(not(underpass_loom))]
-pub use park::wake_up_cost::{set_wake_up_cost, wake_up_cost};
-#[cfg(not(underpass_loom))]
 pub use pool::activation::Activation;
 #[cfg(not(underpass_loom))]
 pub use pool::activation_counts::ActivationCounts;

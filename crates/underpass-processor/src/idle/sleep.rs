@@ -1,10 +1,9 @@
 //! The steps by which a processor goes to sleep without losing a wake-up.
 
 use crate::park::parker::{ASLEEP, Parker};
-use crate::park::wake_up_cost;
 use crate::{Line, metrics};
 use underpass_os::futex::{self, FutexScope, SleepEnd, Watch, Watched};
-use underpass_os::{WakeTimestamp, barrier, clock};
+use underpass_os::{barrier, clock};
 
 /// A sleeper that has donated its processor looks after this long, in ns, at what has come. It
 /// notifies the peer for what has not come, since a procedure may stay on the processor. This is
@@ -173,27 +172,14 @@ fn wait<'a, L: ?Sized + Line + 'a>(
     let notify_again_after = |line: &L| line.notify_again_after(is_donee(line));
     let patience = lines.clone().filter_map(notify_again_after).min().map(|after| clock::now_ns() + after);
     let until = deadline_ns.into_iter().chain(patience).min();
-    // If the processor was donated, the peer that wakes the sleeper is on the same CPU. So that
-    // wake-up is not measured.
-    let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
     let woken = match watched.wait(until) {
         SleepEnd::Unsupported => without_waitv(own, lines.clone(), until),
         woken => woken,
     };
-    match woken {
-        SleepEnd::Late => lines
-            .clone()
-            .filter(|line| notify_again_after(line).is_some())
-            .for_each(|line| line.notify_again()),
-        _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
+    if woken == SleepEnd::Late {
+        let late = lines.filter(|line| notify_again_after(line).is_some());
+        late.for_each(|line| line.notify_again());
     }
-}
-
-/// If a peer's wake-up ended a sleep, learns what the wake-up cost.
-fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, since: WakeTimestamp) {
-    let now = WakeTimestamp::shared();
-    let took = lines.find_map(|line| now.after(line.called()?, since));
-    took.into_iter().for_each(wake_up_cost::record_peer_wake_up);
 }
 
 /// S2, and I3 of the README of this crate: posters, and threads that leave work, have a light

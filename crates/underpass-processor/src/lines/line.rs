@@ -4,7 +4,6 @@ use crate::LineOwner;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use underpass_os::WakeTimestamp;
 
 /// What [`Spin::ROW`](crate::Spin::ROW) looks in a row have found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +100,6 @@ pub trait Line: Send + Sync {
 
     /// The word to sleep on.
     fn word(&self) -> &AtomicU32;
-
-    /// When and from which CPU the peer last woke the sleeper on the word. The peer reports it, so
-    /// it is untrusted.
-    fn called(&self) -> Option<WakeTimestamp> {
-        None
-    }
 
     /// Announces that this domain polls again.
     fn look(&self);

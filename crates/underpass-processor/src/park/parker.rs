@@ -1,7 +1,5 @@
 //! The private word of one kernel thread, by which others of its domain wake it.
 
-#[cfg(not(underpass_loom))]
-use underpass_os::WakeTimestamp;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// Runs, and nobody has unparked it since its last sleep.
@@ -93,7 +91,7 @@ impl Parker {
             crate::metrics().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is
             // measured too long.
-            self.called.store(WakeTimestamp::now().bits(), Ordering::Relaxed);
+            self.called.store(Timestamp::now().0, Ordering::Relaxed);
             futex::wake(&self.word, FutexScope::Private, 1);
         }
         asleep
@@ -105,8 +103,7 @@ impl Parker {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
             self.called.store(0, Ordering::Relaxed);
-            let called = WakeTimestamp::of(called);
-            if let Some(ns) = WakeTimestamp::now().after(called, called) {
+            if let Some(ns) = Timestamp::now().after(Timestamp(called)) {
                 crate::park::wake_up_cost::record_wake_up(ns);
             }
         }
@@ -125,5 +122,42 @@ impl Parker {
             futex::wait(watched, deadline_ns);
             self.wake_up();
         }
+    }
+}
+
+/// A moment in steps of 4,096 ns, and in the low bits the CPU on which it was taken. Never 0.
+#[cfg(not(underpass_loom))]
+#[derive(Clone, Copy)]
+struct Timestamp(u64);
+
+#[cfg(not(underpass_loom))]
+impl Timestamp {
+    /// The bits that hold the CPU.
+    const CPU: u64 = (1 << 12) - 1;
+
+    fn now() -> Self {
+        use underpass_os::{clock, cpu};
+        Self((clock::now_ns() & !Self::CPU) | (cpu::current() as u64 & Self::CPU))
+    }
+
+    /// The ns from `called`, when the sleeper was unparked, to this moment, when it runs. `None` if
+    /// both were on one CPU, or if `called` lies after this moment.
+    fn after(self, called: Self) -> Option<u64> {
+        let crosses = (called.0 ^ self.0) & Self::CPU != 0;
+        (self.0 & !Self::CPU).checked_sub(called.0 & !Self::CPU).filter(|_| crosses)
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_is_measured_if_it_crosses_cpus() {
+        let at = |steps: u64, cpu: u64| Timestamp((steps << 12) | cpu);
+        assert_eq!(at(9, 1).after(at(5, 0)), Some(4 << 12));
+        assert_eq!(at(9, 1).after(at(9, 0)), Some(0));
+        assert_eq!(at(9, 1).after(at(5, 1)), None, "on one CPU");
+        assert_eq!(at(9, 1).after(at(10, 0)), None, "for a later sleep");
     }
 }

@@ -11,44 +11,19 @@ static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
 /// a wake-up on a busy machine.
 pub(crate) const BOUNDS: (u64, u64) = (3_000, 200_000);
 
-/// The least that is believed of a wake-up that a peer reports, in ns. It is as fast as the fastest
-/// that we measured. A hostile peer may report anything. With a smaller value it would make this
-/// domain sleep where other domains call.
-const LEAST_BELIEVED: u64 = 20_000;
-
 /// One measured wake-up moves the estimate by this fraction, an eighth of it.
 const STEP: u64 = 8;
 
-/// Sets the estimate of what a wake-up costs, in ns. Measured wake-ups move it on.
-pub fn set_wake_up_cost(ns: u64) {
-    WAKE_UP.store(ns.clamp(BOUNDS.0, BOUNDS.1), Ordering::Relaxed);
-}
-
 /// What a wake-up costs by the estimate, in ns. Idle processors poll for this long by rule (URPC,
 /// section 4.4).
-///
-/// # Examples
-/// ```
-/// assert!(underpass_processor::wake_up_cost() >= 3_000);
-/// ```
-pub fn wake_up_cost() -> u64 {
+pub(crate) fn wake_up_cost() -> u64 {
     // Relaxed, here and wherever it is written: an estimate.
     WAKE_UP.load(Ordering::Relaxed)
 }
 
 /// Records a wake-up that took `ns` from the unpark until the sleeper ran.
 pub(crate) fn record_wake_up(ns: u64) {
-    set_wake_up_cost(adjusted(wake_up_cost(), ns));
-}
-
-/// Records a wake-up by a peer, which reports that it took `ns`.
-pub(crate) fn record_peer_wake_up(ns: u64) {
-    record_wake_up(plausible(ns));
-}
-
-/// The part of a peer's report that is believed.
-fn plausible(ns: u64) -> u64 {
-    ns.max(LEAST_BELIEVED)
+    WAKE_UP.store(adjusted(wake_up_cost(), ns), Ordering::Relaxed);
 }
 
 /// The estimate after one more wake-up, which took `ns`.
@@ -61,16 +36,6 @@ fn adjusted(estimate: u64, ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_peer_moves_the_estimate_within_its_bounds() {
-        let told = |ns: u64| (0..100).fold(60_000, |estimate, _| adjusted(estimate, plausible(ns)));
-        assert!(
-            (LEAST_BELIEVED - LEAST_BELIEVED / STEP..=LEAST_BELIEVED + LEAST_BELIEVED / STEP)
-                .contains(&told(0))
-        );
-        assert_eq!(told(u64::MAX), BOUNDS.1);
-    }
 
     #[test]
     fn the_estimate_follows_what_is_seen() {

@@ -2,7 +2,7 @@
 
 use super::ClientEnd;
 use underpass_channel::{Donee, Doorbell};
-use underpass_os::{WakeTimestamp, cpu, failpoint};
+use underpass_os::{cpu, failpoint};
 use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -79,10 +79,6 @@ impl Line for ClientEnd {
 
     fn word(&self) -> &AtomicU32 {
         self.channel.own_attention().word()
-    }
-
-    fn called(&self) -> Option<WakeTimestamp> {
-        Some(self.channel.last_wake())
     }
 
     fn look(&self) {

@@ -7,7 +7,7 @@ use crate::payload::message::Bytes;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
-use underpass_os::{WakeTimestamp, failpoint};
+use underpass_os::failpoint;
 use underpass_processor::{CallProgress, Line, LineOwner, RowOfLooks, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::SpinGuard;
@@ -132,10 +132,6 @@ impl Line for ServerEnd {
 
     fn word(&self) -> &AtomicU32 {
         self.channel.own_attention().word()
-    }
-
-    fn called(&self) -> Option<WakeTimestamp> {
-        Some(self.channel.last_wake())
     }
 
     fn look(&self) {
