@@ -50,13 +50,6 @@ pub trait Line: Send + Sync {
     /// 0. Returns whether there was a call.
     fn serve(&self, by: u64) -> bool;
 
-    /// As [`serve`](Self::serve), for a caller that has nothing else to do. Prepares as much as it
-    /// can, then looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call. Returns `None` if
-    /// that is impossible or of no use.
-    fn serve_soon(&self, _by: u64) -> Option<bool> {
-        None
-    }
-
     /// *S1:* announces that the domain's last processor goes to sleep. Returns the value that
     /// [`word`](Self::word) must hold for the sleep, or `None` if no message of this line is
     /// awaited. `others`: other processors of the domain sleep too, and the peer can wake them as

@@ -120,11 +120,6 @@ unsafe impl Opens for Reply<'_> {
     }
 
     #[inline(always)]
-    fn watch(&self) -> Option<bool> {
-        self.answer.end.watch_for(self)
-    }
-
-    #[inline(always)]
     fn poll(&self, _line: &dyn Line) -> bool {
         self.answer.end.look_for(self)
     }

@@ -31,13 +31,6 @@ pub unsafe trait Opens: Wait {
         true
     }
 
-    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, after all preparations.
-    /// Returns whether it is open then. `None`: it can't be watched.
-    #[inline(always)]
-    fn watch(&self) -> Option<bool> {
-        None
-    }
-
     /// Polls `line` for what opens it. Returns whether it is open then.
     #[inline(always)]
     fn poll(&self, line: &dyn Line) -> bool {
@@ -195,10 +188,8 @@ fn poll_for(
     // 0052).
     let long = own.waits(1);
     loop {
-        let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
-        let watched = if gives_way || what.is_open() { None } else { what.watch() };
         // At once after the look that saw something.
-        if watched.unwrap_or_else(|| what.poll(line)) {
+        if what.poll(line) {
             if spin.has_begun() {
                 line.spun(true);
             }
@@ -213,9 +204,8 @@ fn poll_for(
         if what.is_open() {
             return Some(Woken::Woken);
         }
-        let stirs = || what.stirs() || own.wanted_soon();
-        // The poll may have made other threads ready.
-        if gives_way || own.wanted_soon() || !goes_on(&mut spin, watched, line, stirs) {
+        let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
+        if gives_way || !spin.again(line.shares(), || what.stirs() || own.wanted_soon()) {
             break;
         }
         if spin.fresh_batch() {
@@ -261,15 +251,6 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     opened
 }
 
-/// Whether to look again after looks that found nothing. `watched`: there were several in a row.
-#[inline(always)]
-fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
-    match watched {
-        Some(_) => spin.after(Spin::ROW, line.shares()),
-        None => spin.again(line.shares(), stirs),
-    }
-}
-
 thread_local! {
     /// Adaptive-spin state: how soon the replies come that this plain kernel thread polls for.
     static ADAPTIVE_SPIN: AdaptiveSpin = const { AdaptiveSpin::new() };
@@ -290,12 +271,11 @@ fn sleep_adaptively(
     // Once registered, the wait ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
-        let gives_way = line.owed() || !line.elsewhere();
-        let watched = if gives_way || what.is_open() { None } else { what.watch() };
-        if what.is_open() || watched.unwrap_or_else(|| what.poll(line)) {
+        if what.is_open() || what.poll(line) {
             break;
         }
-        if !gives_way && goes_on(&mut spin, watched, line, || what.stirs()) {
+        let gives_way = line.owed() || !line.elsewhere();
+        if !gives_way && spin.again(line.shares(), || what.stirs()) {
             continue;
         }
         let cancelled = me.has(me.calls_ended_by());
