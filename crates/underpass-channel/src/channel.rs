@@ -117,13 +117,6 @@ impl Channel {
         self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// For a server: upper bound on the replies that are untaken, with those that were posted since
-    /// the last request. Without the lock it is a hint.
-    #[inline]
-    pub fn untaken(&self) -> u32 {
-        self.untaken.load(Ordering::Relaxed)
-    }
-
     /// For a server: takes the next request, if one has come. Puts the bytes in the cell into
     /// `payload`, and returns the head. The head bounds the replies that may be untaken, because
     /// there are no more of them than other calls under way.

@@ -49,7 +49,7 @@ pub use idle::sleep::{DonateTo, PROMPT, SleepRole, patience, prompt_patience, sl
 #[cfg(not(underpass_loom))]
 pub use idle::spin::{AdaptiveSpin, Spin};
 #[cfg(not(underpass_loom))]
-pub use lines::line::{CallProgress, Line, RowOfLooks};
+pub use lines::line::{CallProgress, Line};
 #[cfg(not(underpass_loom))]
 pub use lines::owner::LineOwner;
 #[cfg(not(underpass_loom))]

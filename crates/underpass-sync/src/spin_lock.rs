@@ -1,5 +1,5 @@
-//! A spin lock for sections of a few instructions. If one thread uses it alone, that thread may
-//! poll for some time inside. Beside the lock lie hints for threads that don't enter.
+//! A spin lock for sections of a few instructions. Beside the lock lie hints for threads that don't
+//! enter.
 
 use crate::runtime::{CriticalSection, const_fn, critical};
 use bias::{Bias, BiasedEntry};
@@ -11,7 +11,7 @@ mod bias;
 /// In `word`: a thread is inside by the word; or it will be, once the owner of the bias has left.
 const LOCKED: u32 = 1;
 /// How often to spin before the processor is given away. A thread stays inside for a few
-/// instructions, or polls, unless its kernel thread was interrupted.
+/// instructions, unless its kernel thread was interrupted.
 const SPINS: u32 = 64;
 
 /// A lock that is entered by one compare-and-exchange and left by one store. If it is biased, its
@@ -71,13 +71,6 @@ impl SpinLock {
             None => self.try_enter_by_word()?,
         };
         Some(SpinGuard { spin: self, way })
-    }
-
-    /// Enters the lock by the bias, if the caller's kernel thread is the owner. Such a caller may
-    /// stay longer, since no other thread uses this lock much.
-    #[inline(always)]
-    pub fn try_enter_biased(&self) -> Option<SpinGuard<'_>> {
-        self.bias.enter().map(|entry| SpinGuard { spin: self, way: Way::Biased(entry) })
     }
 
     #[inline]

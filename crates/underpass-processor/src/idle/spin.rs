@@ -77,6 +77,9 @@ impl AdaptiveSpin {
 /// Polls between two readings of the clock.
 const BATCH: u32 = 128;
 
+/// Looks in a row. Each only sees whether there may be something to poll for.
+const ROW: u32 = 16;
+
 /// Polls before the first reading of the clock, if the last message came while this processor gave
 /// way.
 const FEW: u32 = 32;
@@ -109,16 +112,6 @@ impl Drop for Spin<'_> {
 impl<'a> Spin<'a> {
     /// Polls between two readings of the clock.
     pub const BATCH: u32 = BATCH;
-
-    /// Looks in a row. Each only sees whether there may be something to poll for.
-    pub const ROW: u32 = 16;
-
-    /// [`ROW`](Self::ROW), for a loop that has to stay a loop in machine code. The branch predictor
-    /// then does best at the look that finds something (decision 0050).
-    #[inline(always)]
-    pub fn row() -> u32 {
-        std::hint::black_box(Self::ROW)
-    }
 
     /// A spell of the owner of `adaptive`.
     #[inline]
@@ -164,28 +157,20 @@ impl<'a> Spin<'a> {
         self.begun.unwrap_or_else(now_ns)
     }
 
-    /// Called after a poll that found nothing. Looks up to [`ROW`](Self::ROW) times whether `stirs`
-    /// says that there may be something to poll for. Returns whether to poll once more. `shares`:
-    /// the peer may be waiting for this CPU.
+    /// Called after a poll that found nothing. Looks up to `ROW` times whether `stirs` says that
+    /// there may be something to poll for. Returns whether to poll once more. `shares`: the peer
+    /// may be waiting for this CPU.
     ///
     /// Keep `stirs` cheap: on average a message is seen half a look late, on either side of a call.
     #[inline(always)]
     pub fn again(&mut self, shares: bool, stirs: impl Fn() -> bool) -> bool {
-        let mut looks = 0;
-        while looks < Self::ROW {
+        for _ in 0..ROW {
             std::hint::spin_loop();
-            looks += 1;
+            self.polls += 1;
             if stirs() {
                 break;
             }
         }
-        self.after(looks, shares)
-    }
-
-    /// As [`again`](Self::again), after this many looks.
-    #[inline(always)]
-    pub fn after(&mut self, looks: u32, shares: bool) -> bool {
-        self.polls += looks;
         if self.polls < BATCH {
             return true;
         }

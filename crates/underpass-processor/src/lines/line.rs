@@ -5,35 +5,6 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// What [`Spin::ROW`](crate::Spin::ROW) looks in a row have found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowOfLooks {
-    /// No look was made, since that is impossible or of no use.
-    Refused,
-    /// Nothing.
-    InVain,
-    /// What the caller waits for.
-    Found,
-}
-
-impl RowOfLooks {
-    /// Looks that were made. `found`: one of them has found something.
-    #[inline(always)]
-    pub fn made(found: bool) -> Self {
-        if found { Self::Found } else { Self::InVain }
-    }
-
-    /// Whether something was found. If no look was made, `look` makes one.
-    #[inline(always)]
-    pub fn found_or(self, look: impl FnOnce() -> bool) -> bool {
-        match self {
-            Self::Refused => look(),
-            Self::InVain => false,
-            Self::Found => true,
-        }
-    }
-}
-
 /// Whether the calls that wait on a line are taken. The monitor asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallProgress {
@@ -77,13 +48,6 @@ pub trait Line: Send + Sync {
     /// Runs the next call that has come on the calling thread. `by` is that thread's number, never
     /// 0. Returns whether there was a call.
     fn serve(&self, by: u64) -> bool;
-
-    /// As [`serve`](Self::serve), for a caller that has nothing else to do. Prepares as much as it
-    /// can, then looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call.
-    /// `Found`: it has run one.
-    fn serve_soon(&self, _by: u64) -> RowOfLooks {
-        RowOfLooks::Refused
-    }
 
     /// *S1:* announces that the domain's last processor goes to sleep. Returns the value that
     /// [`word`](Self::word) must hold for the sleep, or `None` if no message of this line is

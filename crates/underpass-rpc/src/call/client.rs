@@ -190,8 +190,7 @@ impl ClientEnd {
     }
 
     /// The lock of rings, slots and linkage records. It is held for a few instructions, and no code
-    /// of the user's runs under it. A caller that alone uses the channel may hold it for several
-    /// polls in a row.
+    /// of the user's runs under it.
     #[inline(always)]
     pub(crate) fn lock(&self) -> SpinGuard<'_> {
         self.lock.enter()

@@ -2,7 +2,7 @@
 
 use crate::call::answer::{Answer, Landing};
 use std::ptr;
-use underpass_processor::{Line, RowOfLooks};
+use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, BlocksAtOnce, Control, Opens, Wait, Wakes, Woken, wait_registered};
 
@@ -117,11 +117,6 @@ unsafe impl Opens for Reply<'_> {
     #[inline(always)]
     fn stirs(&self) -> bool {
         self.answer.end.stirs() || self.is_open()
-    }
-
-    #[inline(always)]
-    fn watch(&self) -> RowOfLooks {
-        self.answer.end.watch_for(self)
     }
 
     #[inline(always)]

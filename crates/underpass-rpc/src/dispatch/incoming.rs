@@ -87,7 +87,7 @@ impl From<DecodeError> for Refused {
 pub struct IncomingCall<'a> {
     end: &'a ServerEnd,
     procedure: u16,
-    /// How many bytes the message has, if they lie in the A-stack.
+    /// How many bytes the message has.
     pub(crate) length: usize,
     pub(crate) bytes: Bytes<'a>,
     /// The reply, if there is one.
@@ -107,18 +107,11 @@ pub(crate) enum Replied {
 }
 
 impl<'a> IncomingCall<'a> {
-    /// For a call that is still to come: sets all fields that don't depend on it.
+    /// The call of the slot and procedure in `ids`, whose message has `length` bytes.
     #[inline(always)]
-    pub(crate) fn new(end: &'a ServerEnd) -> Self {
-        let (bytes, reply) = (Bytes::Inline(&[]), Cell::new(0, 0));
-        Self { end, procedure: 0, length: 0, bytes, reply, replied: Replied::No }
-    }
-
-    /// The call has come, over this slot and for this procedure.
-    #[inline(always)]
-    pub(crate) fn comes(&mut self, ids: Ids, bytes: Bytes<'a>) {
-        (self.procedure, self.bytes) = (ids.what(), bytes);
-        self.reply.ids = Ids::new(ids.slot(), Status::Done as u16);
+    pub(crate) fn new(end: &'a ServerEnd, ids: Ids, bytes: Bytes<'a>, length: usize) -> Self {
+        let reply = Cell::new(ids.slot(), Status::Done as u16);
+        Self { end, procedure: ids.what(), length, bytes, reply, replied: Replied::No }
     }
 
     /// The index of the procedure, as the client says.

@@ -268,13 +268,14 @@ impl ServerEnd {
 
     /// Runs an unbounded call whose bytes lie in the cell or the A-stack, and posts its reply.
     #[inline(always)]
-    fn run(&self, call: &mut IncomingCall<'_>, failure: &mut Option<Failure>, slot: &Served) {
+    fn run(&self, call: &mut IncomingCall<'_>, slot: &Served) {
         failpoint!("server-read");
         slot.count.come_in(call.bytes.left() as u64);
         // Neither the outcome nor the reply is moved. A move would wait until the pieces that were
         // just written have left the store buffer (decision 0021).
-        let well = self.dispatch(call, failure);
-        self.conclude(call, well, failure, slot);
+        let mut failure = None;
+        let well = self.dispatch(call, &mut failure);
+        self.conclude(call, well, &mut failure, slot);
     }
 
     /// Runs any other call, and posts its reply.
@@ -297,9 +298,8 @@ impl ServerEnd {
         if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
-        let (mut call, mut failure) = (IncomingCall::new(self), None);
-        call.comes(cell.ids, bytes);
-        call.length = cell.length as usize;
+        let mut call = IncomingCall::new(self, cell.ids, bytes, cell.length as usize);
+        let mut failure = None;
         let well = match cell.bounded {
             false => self.dispatch(&mut call, &mut failure),
             true => self.dispatch_bounded(&mut call, cell.slot(), &mut failure),

@@ -38,7 +38,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Line, LineOwner, RowOfLooks, Spin};
+use underpass_processor::{Line, LineOwner, Spin};
 
 /// The most calls of one client in a row that a processor serves while another client's may wait.
 pub const SHARE: u32 = 8;
@@ -153,7 +153,7 @@ impl Dispatcher {
                 if lent && own.overstay() {
                     break;
                 }
-                if !own.serving(me, &line, || line.serve(number))? {
+                if !own.serving(me, number, &line)? {
                     break;
                 }
                 pass.served = true;
@@ -177,40 +177,27 @@ impl Dispatcher {
     #[inline(always)]
     fn poll(&mut self, pass: Pass) -> Result<bool, Replaced> {
         let (own, me, number) = (self.own, self.me, self.number);
-        let Pass { shares, sole, .. } = pass;
         let spin = &mut self.spin;
-        let row = match &sole {
-            Some(line) => own.serving(me, line, || line.serve_soon(number))?,
-            None => RowOfLooks::Refused,
-        };
-        let mut served = row == RowOfLooks::Found;
-        if !served {
-            let goes_on = match row {
-                RowOfLooks::Refused => spin.again(shares, || own.stirs(&own.lines.borrow())),
-                RowOfLooks::InVain | RowOfLooks::Found => spin.after(Spin::ROW, shares),
-            };
-            if !goes_on {
-                return Ok(false);
-            }
-            if spin.fresh_batch() {
-                own.passed(Spin::BATCH);
-                if own.wanted() {
-                    own.yield_now();
-                    if !own.is_dispatcher(me) {
-                        return Err(Replaced);
-                    }
-                    spin.reset();
-                }
-            } else if let (RowOfLooks::Refused, Some(line)) = (row, &sole) {
-                // At once after the look that saw something.
-                served = own.serving(me, line, || line.serve(number))?;
-            }
+        if !spin.again(pass.shares, || own.stirs(&own.lines.borrow())) {
+            return Ok(false);
         }
-        if served {
-            if let Some(line) = sole.filter(|_| spin.has_begun()) {
-                line.spun(true);
+        if spin.fresh_batch() {
+            own.passed(Spin::BATCH);
+            if own.wanted() {
+                own.yield_now();
+                if !own.is_dispatcher(me) {
+                    return Err(Replaced);
+                }
+                spin.reset();
             }
-            spin.reset();
+        } else if let Some(line) = pass.sole {
+            // At once after the look that saw something.
+            if own.serving(me, number, &line)? {
+                if spin.has_begun() {
+                    line.spun(true);
+                }
+                spin.reset();
+            }
         }
         Ok(true)
     }
@@ -393,17 +380,12 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// Runs `serve`, in which the dispatcher serves the next call of `line`, if one has come.
-    /// Returns its result if the thread is still the dispatcher.
+    /// The dispatcher `me`, of this number, runs the next call of `line`, if one has come. Returns
+    /// whether one had, if the thread is still the dispatcher.
     #[inline]
-    fn serving<T>(
-        &self,
-        me: &'static Control,
-        line: &Arc<dyn Line>,
-        serve: impl FnOnce() -> T,
-    ) -> Result<T, Replaced> {
+    fn serving(&self, me: &'static Control, number: u64, line: &Arc<dyn Line>) -> Result<bool, Replaced> {
         let call = self.begins_call(line, me);
-        let served = serve();
+        let served = line.serve(number);
         if call.ends() { Ok(served) } else { Err(Replaced) }
     }
 

@@ -11,9 +11,7 @@ use crate::wait::me::control;
 use crate::wait::suspend::{on_activation, suspend, suspend_unless};
 use std::iter;
 use underpass_os::clock::now_ns;
-use underpass_processor::{
-    AdaptiveSpin, DonateTo, Line, RowOfLooks, SleepRole, Spin, give_way, sleep_and_donate,
-};
+use underpass_processor::{AdaptiveSpin, DonateTo, Line, SleepRole, Spin, give_way, sleep_and_donate};
 
 /// Something that one thread waits for, and another opens.
 ///
@@ -31,13 +29,6 @@ pub unsafe trait Opens: Wait {
     #[inline(always)]
     fn stirs(&self) -> bool {
         true
-    }
-
-    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, after all preparations.
-    /// `Found`: it is open. `Refused`: it can't be watched.
-    #[inline(always)]
-    fn watch(&self) -> RowOfLooks {
-        RowOfLooks::Refused
     }
 
     /// Polls `line` for what opens it. Returns whether it is open then.
@@ -197,10 +188,8 @@ fn poll_for(
     // 0052).
     let long = own.waits(1);
     loop {
-        let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
-        let row = if gives_way || what.is_open() { RowOfLooks::Refused } else { what.watch() };
         // At once after the look that saw something.
-        if row.found_or(|| what.poll(line)) {
+        if what.poll(line) {
             if spin.has_begun() {
                 line.spun(true);
             }
@@ -215,9 +204,8 @@ fn poll_for(
         if what.is_open() {
             return Some(Woken::Woken);
         }
-        let stirs = || what.stirs() || own.wanted_soon();
-        // The poll may have made other threads ready.
-        if gives_way || own.wanted_soon() || !goes_on(&mut spin, row, line, stirs) {
+        let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
+        if gives_way || !spin.again(line.shares(), || what.stirs() || own.wanted_soon()) {
             break;
         }
         if spin.fresh_batch() {
@@ -263,15 +251,6 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     opened
 }
 
-/// Whether to look again after looks that found nothing: those of `row`, or a single one.
-#[inline(always)]
-fn goes_on(spin: &mut Spin<'_>, row: RowOfLooks, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
-    match row {
-        RowOfLooks::Refused => spin.again(line.shares(), stirs),
-        RowOfLooks::InVain | RowOfLooks::Found => spin.after(Spin::ROW, line.shares()),
-    }
-}
-
 thread_local! {
     /// Adaptive-spin state: how soon the replies come that this plain kernel thread polls for.
     static ADAPTIVE_SPIN: AdaptiveSpin = const { AdaptiveSpin::new() };
@@ -303,12 +282,11 @@ fn sleep_adaptively(
     // Once registered, the wait ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
-        let gives_way = line.owed() || !line.elsewhere();
-        let row = if gives_way || what.is_open() { RowOfLooks::Refused } else { what.watch() };
-        if what.is_open() || row.found_or(|| what.poll(line)) {
+        if what.is_open() || what.poll(line) {
             break;
         }
-        if !gives_way && goes_on(&mut spin, row, line, || what.stirs()) {
+        let gives_way = line.owed() || !line.elsewhere();
+        if !gives_way && spin.again(line.shares(), || what.stirs()) {
             continue;
         }
         let cancelled = me.has(me.calls_ended_by());

@@ -10,7 +10,6 @@ use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
 use underpass_os::{barrier, failpoint};
-use underpass_processor::{RowOfLooks, Spin};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::{Control, Opens, Wakes};
@@ -65,76 +64,23 @@ impl ClientEnd {
         if self.is_left() || !self.channel.receiving().pending() {
             return false;
         }
-        match self.is_next(reply).and_then(|landing| Some((landing, self.lock.try_enter()?))) {
-            Some((landing, inside)) => self.look_inside(inside, reply, landing, 1),
-            None => self.take_and_see(reply),
-        }
+        // If several calls are under way, the next reply may as well be for another caller.
+        let landing = reply.landing.filter(|_| self.slots.leased() == 1);
+        let caught = landing.is_some_and(|landing| self.catch(reply.answer, landing));
+        caught || (self.take_what_came() && reply.is_open())
     }
 
-    /// Polls likewise [`Spin::ROW`] times in a row, under one hold of the lock. Refuses if other
-    /// threads use the channel too, or another caller's reply may be the next.
+    /// Takes the next reply, if it is the one to the call of the polling caller itself. Returns
+    /// whether it was. If the reply is inline, its slot is given back too. For another caller the
+    /// same takes a delivery, a wake-up and another lock.
     #[inline(always)]
-    pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> RowOfLooks {
-        let landing = self.is_next(reply).filter(|_| !self.is_left());
-        match landing.and_then(|landing| Some((landing, self.lock.try_enter_biased()?))) {
-            Some((landing, inside)) => {
-                RowOfLooks::made(self.look_inside(inside, reply, landing, Spin::row()))
-            }
-            None => RowOfLooks::Refused,
+    fn catch(&self, answer: &Answer<'_>, landing: &Landing) -> bool {
+        let (receiving, linkage) = (self.channel.receiving(), answer.linkage());
+        let Some(inside) = self.lock.try_enter() else { return false };
+        let Ok(Some(coming)) = receiving.peek() else { return false };
+        if coming.head.slot() != answer.number || !linkage.is_polled_for() {
+            return false;
         }
-    }
-
-    /// The landing for the reply, if no other call is under way. If several are, the next reply may
-    /// as well be for another caller.
-    #[inline(always)]
-    fn is_next<'a>(&self, reply: &Reply<'a>) -> Option<&'a Landing> {
-        reply.landing.filter(|_| self.slots.leased() == 1)
-    }
-
-    /// Polls `looks` times, or until a reply has come.
-    #[inline(always)]
-    fn look_inside(&self, inside: SpinGuard<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
-        if looks > 1 {
-            // The answer to a call that was posted a moment ago takes two cache-line transfers. A
-            // poll now would take the second line from its writer (decision 0050).
-            std::hint::spin_loop();
-        }
-        // Computed before any reply comes: whether the caller may take its own reply, and where to
-        // count it. The lock keeps both true.
-        let linkage = reply.answer.linkage();
-        let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
-        for _ in 0..looks {
-            match self.channel.receiving().peek() {
-                Ok(None) => std::hint::spin_loop(),
-                Ok(Some(coming)) if is_its && coming.head.slot() == number => {
-                    self.catch(inside, &coming, reply.answer, linkage, landing);
-                    return true;
-                }
-                Ok(Some(_)) | Err(_) => {
-                    drop(inside);
-                    return self.take_and_see(reply);
-                }
-            }
-        }
-        false
-    }
-
-    fn take_and_see(&self, reply: &Reply<'_>) -> bool {
-        self.take_what_came() && reply.is_open()
-    }
-
-    /// Takes the reply to a call of the polling caller itself. If the reply is inline, its slot is
-    /// given back too. For another caller the same takes a delivery, a wake-up and another lock.
-    #[inline(always)]
-    fn catch(
-        &self,
-        inside: SpinGuard<'_>,
-        coming: &PeekedCell<'_>,
-        answer: &Answer<'_>,
-        linkage: &Linkage,
-        landing: &Landing,
-    ) {
-        let receiving = self.channel.receiving();
         match coming.head.inline_len(Status::Done as u16) {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
@@ -145,10 +91,10 @@ impl ClientEnd {
                     self.slots.give_back(slot);
                 }
             }
-            None => deliver_out_of_line(linkage, *coming),
+            None => deliver_out_of_line(linkage, coming),
         }
-        receiving.consume(coming);
-        let more = receiving.pending_behind(coming);
+        receiving.consume(&coming);
+        let more = receiving.pending_behind(&coming);
         drop(inside);
         failpoint!("client-delivered");
         if landing.is_caught() {
@@ -158,6 +104,7 @@ impl ClientEnd {
         if more {
             self.take_what_came();
         }
+        true
     }
 
     /// Takes replies as long as there are any and `enter` gives the lock. Returns whether any came.

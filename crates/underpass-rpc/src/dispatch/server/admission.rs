@@ -53,13 +53,6 @@ impl ServerEnd {
         self.gate.load(Ordering::Relaxed) == gate::OPEN && (free() || self.is_counted())
     }
 
-    /// Whether the next call may begin without being counted for the user. Without the lock, so it
-    /// is a hint.
-    #[inline]
-    pub(super) fn begins_freely(&self) -> bool {
-        self.gate.load(Ordering::Relaxed) == gate::OPEN && self.under_way.load(Ordering::Relaxed) < FREE
-    }
-
     #[cold]
     fn is_counted(&self) -> bool {
         self.quota.account().enters()

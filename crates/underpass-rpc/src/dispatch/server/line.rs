@@ -8,36 +8,28 @@ use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
 use underpass_os::failpoint;
-use underpass_processor::{CallProgress, Line, LineOwner, RowOfLooks, Spin};
+use underpass_processor::{CallProgress, Line, LineOwner};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
 
 impl ServerEnd {
-    /// Runs the next call, if one has come by the last of `looks` polls. Returns whether one had.
+    /// Runs the next call, if one has come. Returns whether one had.
     #[inline(always)]
-    fn serve_inside(&self, inside: SpinGuard<'_>, by: u64, looks: u32) -> bool {
+    fn serve_inside(&self, inside: SpinGuard<'_>, by: u64) -> bool {
         // Under the lock: see `close`.
         if !self.may_begin() {
             drop(inside);
             return self.does_not_begin();
         }
-        // All that can be written before the call comes (decision 0052).
-        let (mut payload, mut call, mut failure) = (Payload::new(), IncomingCall::new(self), None);
-        let mut left = looks;
-        let head = loop {
-            match self.channel.take(&mut payload) {
-                Ok(Some(head)) => break head,
-                Ok(None) if left <= 1 => {
-                    self.began_nothing(inside);
-                    return false;
-                }
-                Ok(None) => {
-                    left -= 1;
-                    std::hint::spin_loop();
-                }
-                Err(_) => return self.takes_nonsense(inside),
+        let mut payload = Payload::new();
+        let head = match self.channel.take(&mut payload) {
+            Ok(Some(head)) => head,
+            Ok(None) => {
+                self.began_nothing(inside);
+                return false;
             }
+            Err(_) => return self.takes_nonsense(inside),
         };
         self.channel.taken().note(self.channel.receiving().position());
         failpoint!("server-taken");
@@ -49,18 +41,17 @@ impl ServerEnd {
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
-        if let Some(len) = head.inline_request() {
-            call.comes(head.ids(), Bytes::Inline(&payload.0[..len]));
+        let mut call = if let Some(len) = head.inline_request() {
+            IncomingCall::new(self, head.ids(), Bytes::Inline(&payload.0[..len]), len)
         } else if let Some(length) = head.stacked_request(&payload)
             && let Ok(source) = self.channel.stack_source(head.slot(), length)
         {
-            call.comes(head.ids(), Bytes::Stack(source));
-            call.length = length;
+            IncomingCall::new(self, head.ids(), Bytes::Stack(source), length)
         } else {
             self.run_other(&Cell::from_parts(head, payload), slot);
             return true;
-        }
-        self.run(&mut call, &mut failure, slot);
+        };
+        self.run(&mut call, slot);
         true
     }
 }
@@ -99,17 +90,7 @@ impl Line for ServerEnd {
         if !self.channel.receiving().pending() {
             return false;
         }
-        self.lock.try_enter().is_some_and(|inside| self.serve_inside(inside, by, 1))
-    }
-
-    fn serve_soon(&self, by: u64) -> RowOfLooks {
-        // If several calls wait, this poll would take the next cache lines away from their writer
-        // before they are written (decision 0049).
-        let alone = self.channel.untaken() <= 1 && self.begins_freely();
-        match alone.then(|| self.lock.try_enter_biased()).flatten() {
-            Some(inside) => RowOfLooks::made(self.serve_inside(inside, by, Spin::row())),
-            None => RowOfLooks::Refused,
-        }
+        self.lock.try_enter().is_some_and(|inside| self.serve_inside(inside, by))
     }
 
     #[inline]
