@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod barrier;
+mod bias;
 mod condvar;
 mod holder;
 mod lazy_lock;

@@ -1,5 +1,6 @@
 //! The lock of a mutex, without its value.
 
+use crate::bias::Bias;
 use crate::holder::{self, FREE_BITS};
 use crate::queue_wait::QueueWait;
 use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
@@ -11,7 +12,10 @@ use underpass_seam::spin_hint;
 const LOCKED: usize = 1;
 /// In `word`: there may be waiters, so the thread that releases the lock looks for them.
 const WAITED: usize = 2;
-const BITS: usize = LOCKED | WAITED;
+/// In `word`: the lock is biased. Only the owner changes the word, and the thread that revokes the
+/// bias. Never set together with `WAITED`.
+const BIASED: usize = 4;
+const BITS: usize = LOCKED | WAITED | BIASED;
 const _: () = assert!(FREE_BITS & BITS == BITS);
 
 /// How often others may overtake a waiter that was woken for the lock. After that the lock is
@@ -39,14 +43,17 @@ pub(crate) enum EndedBy {
     CallsEnd,
 }
 
-/// A lock that is taken by one compare-and-exchange and released by one swap.
+/// A lock that is taken by one compare-and-exchange and released by one swap. If it is biased, its
+/// owner takes and releases it without locked instructions.
 ///
 /// | field | written by |
 /// |---|---|
-/// | `word` | any thread; `WAITED` is set only with `waiters` locked |
-/// | `waiters` | see there |
+/// | `word` | any thread; while it says `BIASED`, as that constant says |
+/// | `bias` | the thread that has entered by the lock word. While `word` does not say `BIASED` that is the holder of the lock; else the thread inside `waiters` |
+/// | `waiters` | see there; `WAITED` is set only with it locked |
 pub(crate) struct RawMutex {
     word: AtomicUsize,
+    bias: Bias,
     waiters: WaitQueue<(), MutexWaiter, 1>,
 }
 
@@ -63,7 +70,7 @@ struct MutexWaiter {
 impl RawMutex {
     const_fn! {
         pub(crate) fn new() -> RawMutex {
-            RawMutex { word: AtomicUsize::new(0), waiters: WaitQueue::new(()) }
+            RawMutex { word: AtomicUsize::new(0), bias: Bias::new(), waiters: WaitQueue::new(()) }
         }
     }
 
@@ -87,15 +94,89 @@ impl RawMutex {
 
     #[inline(always)]
     fn acquire_free(&self, mark: usize) -> bool {
-        // SYNC with `word` swap in `release`: what the last holder did.
-        self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.acquire_biased(mark)
+            // SYNC with `word` swap in `release_by_word`: what the last holder did.
+            || self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    fn acquire_biased(&self, mark: usize) -> bool {
+        let Some(_inside) = self.bias.enter() else { return false };
+        // Relaxed: the last holder was on this kernel thread; or it took the lock by the word and
+        // granted the bias here.
+        let free = self.word.load(Ordering::Relaxed) == BIASED;
+        if free {
+            // SYNC with `word` load in `revoke_bias`: see `Bias::grant`.
+            self.word.store(BIASED | mark, Ordering::Release);
+        }
+        free
     }
 
     #[inline(always)]
     pub(crate) fn release(&self) {
-        // SYNC with `word` compare_exchange in `acquire` and `try_acquire`: what we did.
+        if !self.release_biased() {
+            self.release_by_word();
+        }
+    }
+
+    #[inline(always)]
+    fn release_biased(&self) -> bool {
+        let Some(_inside) = self.bias.enter() else { return false };
+        // Relaxed: as in `acquire_biased`.
+        let biased = self.word.load(Ordering::Relaxed) & BIASED != 0;
+        if biased {
+            // SYNC with `word` load in `revoke_bias`: what we did.
+            self.word.store(BIASED, Ordering::Release);
+        }
+        biased
+    }
+
+    #[inline]
+    fn release_by_word(&self) {
+        // SYNC with `word` fetch_and in `revoke_bias`: a thread that revoked the bias while we held
+        // the lock has written `last_user`. `BIASED` isn't set from here on.
+        if self.word.load(Ordering::Acquire) & BIASED != 0 {
+            // The thread has moved to another kernel thread, or the bias is being revoked.
+            let _inside = self.waiters.lock();
+            self.revoke_bias();
+        }
+        if self.bias.count_use() && self.grant() {
+            return;
+        }
+        // SYNC with `word` compare_exchange in `acquire`, `try_acquire` and `hand_over`: what we
+        // did.
         if self.word.swap(0, Ordering::Release) & WAITED != 0 {
             self.wake_one();
+        }
+    }
+
+    /// Releases the lock and makes the caller's kernel thread its owner, unless a thread waits.
+    #[cold]
+    fn grant(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & WAITED != 0 {
+            return false;
+        }
+        self.bias.grant();
+        // SYNC with `word` load in `revoke_bias`: the grant, and what we did.
+        let granted = self.word.compare_exchange(word, BIASED, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !granted {
+            self.bias.take_back();
+        }
+        granted
+    }
+
+    /// Revokes the bias, if there is one. The caller is inside `waiters`. Unless `WAITED` is set,
+    /// the holder may grant the bias again.
+    #[cold]
+    fn revoke_bias(&self) {
+        // SYNC with `word` compare_exchange in `grant`: the grant. SYNC with the stores of the
+        // owner: what its threads did.
+        if self.word.load(Ordering::Acquire) & BIASED != 0 {
+            self.bias.revoke();
+            // SYNC with `word` in `acquire` and `try_acquire`: what the threads did that held it by
+            // the bias.
+            self.word.fetch_and(!BIASED, Ordering::AcqRel);
         }
     }
 
@@ -106,12 +187,13 @@ impl RawMutex {
         holder::number(if word & LOCKED == 0 { 0 } else { word & !BITS })
     }
 
-    /// Takes the lock if it is free. Leaves the bit `WAITED` as it is.
+    /// Takes the lock if it is free and not biased. Leaves the bit `WAITED` as it is.
     fn try_acquire(&self, mark: usize) -> bool {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
-        while word & LOCKED == 0 {
-            // SYNC with `word` swap in `release`: what the last holder did.
+        while word & (LOCKED | BIASED) == 0 {
+            // SYNC with `word` swap in `release_by_word` and fetch_and in `revoke_bias`: what the
+            // last holder did.
             match self.word.compare_exchange(word, word | mark, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,
@@ -120,18 +202,25 @@ impl RawMutex {
         false
     }
 
-    /// Sets `WAITED` if the lock is held. Returns whether it did. The caller is inside `waiters`.
-    fn announce(&self) -> bool {
-        // Relaxed: a guess.
+    /// Sets `WAITED` if the lock is held, or if `always`. Returns whether it did. The caller is
+    /// inside `waiters`.
+    fn announce(&self, always: bool) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
-        while word & LOCKED != 0 {
+        loop {
+            if word & BIASED != 0 {
+                self.revoke_bias();
+                word = self.word.load(Ordering::Relaxed);
+                continue;
+            }
+            if word & LOCKED == 0 && !always {
+                return false;
+            }
             // Relaxed: a thread that sees the bit enters `waiters`, which synchronizes.
             match self.word.compare_exchange(word, word | WAITED, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,
             }
         }
-        false
     }
 
     #[cold]
@@ -144,6 +233,11 @@ impl RawMutex {
     /// Takes the lock if it is free. If not, looks a few times more, if the caller `may_wait`.
     #[cold]
     fn look(&self, mark: usize, may_wait: bool) -> bool {
+        // Relaxed: a guess.
+        if self.word.load(Ordering::Relaxed) & (LOCKED | BIASED) == BIASED {
+            let _inside = self.waiters.lock();
+            self.revoke_bias();
+        }
         if self.try_acquire(mark) {
             return true;
         }
@@ -169,7 +263,7 @@ impl RawMutex {
         loop {
             let held = self.waiters.lock();
             // Inside `waiters`, so that a thread that finds the bit finds the waiter too.
-            if self.announce() {
+            if self.announce(false) {
                 // After a wake-up that came too late, the waiter keeps its place.
                 let place = if passed == 0 { ListEnd::Back } else { ListEnd::Front };
                 let waiter = MutexWaiter { passed, mark, handed: false };
@@ -210,8 +304,7 @@ impl RawMutex {
             Verdict::Take(())
         });
         if woken.is_some() && !held.is_empty(0) {
-            // Relaxed: as in `announce`.
-            self.word.fetch_or(WAITED, Ordering::Relaxed);
+            self.announce(true);
         }
         drop(held);
         if let Some((who, ())) = woken {
@@ -226,7 +319,7 @@ impl RawMutex {
             if self.try_acquire(mark) {
                 return true;
             }
-            if self.announce() {
+            if self.announce(false) {
                 return false;
             }
         }

@@ -1,12 +1,10 @@
 //! A spin lock for sections of a few instructions. Beside the lock lie hints for threads that don't
 //! enter.
 
+use crate::bias::{Bias, BiasedEntry};
 use crate::runtime::{CriticalSection, const_fn, critical};
-use bias::{Bias, BiasedEntry};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
-
-mod bias;
 
 /// In `word`: a thread is inside by the word; or it will be, once the owner of the bias has left.
 const LOCKED: u32 = 1;

@@ -1,5 +1,5 @@
-//! Queues whose spin locks are biased for long, and lose their bias again and again, used by
-//! threads of all kinds.
+//! Locks that are biased for long, and lose their bias again and again, used by threads of all
+//! kinds.
 
 mod crew;
 
@@ -10,7 +10,7 @@ use underpass_sync::{Condvar, Mutex, Semaphore};
 use underpass_threads::{Builder, JoinHandle, yield_now};
 
 const SEEDS: u64 = 4;
-/// More uses in a row than a spin lock needs to become biased.
+/// More uses in a row than a lock needs to become biased.
 const LONG: u64 = 3000;
 
 #[derive(Default)]

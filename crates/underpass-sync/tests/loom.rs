@@ -107,6 +107,83 @@ fn a_spin_lock_passes_to_another_by_the_flag_of_a_returned_owner() {
     });
 }
 
+/// A mutex that is biased towards kernel thread 16, on which the caller is now.
+fn biased_mutex() -> Arc<Mutex<i32>> {
+    let mutex = Arc::new(Mutex::new(0));
+    stand_on(16);
+    (0..2).for_each(|_| *mutex.lock().unwrap() += 1);
+    mutex
+}
+
+#[test]
+fn a_biased_mutex_excludes_two() {
+    bounded(4, || {
+        let mutex = biased_mutex();
+        let other = mutex.clone();
+        let other = move || {
+            stand_on(32);
+            *other.lock().unwrap() += 1;
+        };
+        let here = mutex.clone();
+        let here = move || (0..2).for_each(|_| *here.lock().unwrap() += 1);
+        together([Box::new(other), Box::new(here)]);
+        assert_eq!(*mutex.lock().unwrap(), 5);
+    });
+}
+
+#[test]
+fn the_bias_of_a_mutex_moves_to_another_thread() {
+    bounded(2, || {
+        let mutex = biased_mutex();
+        let uses = |on, often: i32| {
+            let mutex = mutex.clone();
+            move || {
+                stand_on(on);
+                (0..often).for_each(|_| *mutex.lock().unwrap() += 1);
+            }
+        };
+        together([Box::new(uses(32, 3)), Box::new(uses(16, 2))]);
+        assert_eq!(*mutex.lock().unwrap(), 7);
+    });
+}
+
+#[test]
+fn a_biased_mutex_wakes_its_waiter() {
+    bounded(2, || {
+        let mutex = biased_mutex();
+        let held = mutex.lock().unwrap();
+        let others = [32, 0].map(|on| {
+            let mutex = mutex.clone();
+            thread::spawn(move || {
+                stand_on(on);
+                *mutex.lock().unwrap() += 1;
+            })
+        });
+        drop(held);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(*mutex.lock().unwrap(), 4);
+    });
+}
+
+#[test]
+fn a_thread_that_moves_with_a_biased_mutex_releases_it() {
+    bounded(3, || {
+        let mutex = biased_mutex();
+        let mut held = mutex.lock().unwrap();
+        stand_on(48);
+        let other = mutex.clone();
+        let other = thread::spawn(move || {
+            stand_on(16);
+            (0..2).for_each(|_| *other.lock().unwrap() += 1);
+        });
+        *held += 1;
+        drop(held);
+        *mutex.lock().unwrap() += 1;
+        other.join().unwrap();
+        assert_eq!(*mutex.lock().unwrap(), 6);
+    });
+}
+
 #[test]
 fn a_mutex_excludes_two() {
     bounded(4, || {

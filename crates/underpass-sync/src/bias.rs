@@ -31,7 +31,7 @@ const SPINS: u32 = 64;
 /// | `owner`, `holders`, `last_user`, `uses_left`, `uses_needed`, `granted` | the thread that has entered by the lock word |
 /// | `inside[flag]` | the kernel thread that `holders[flag]` names |
 #[repr(C)]
-pub(super) struct Bias {
+pub(crate) struct Bias {
     /// The owner, with the number of its flag in the low bits, which are free in a kernel thread's
     /// mark. 0 if there is none.
     owner: AtomicUsize,
@@ -50,7 +50,7 @@ pub(super) struct Bias {
 }
 
 /// The owner is inside. It leaves when this is dropped.
-pub(super) struct BiasedEntry<'a> {
+pub(crate) struct BiasedEntry<'a> {
     inside: &'a AtomicBool,
     // Dropped after `drop` has left: a thread that revokes the bias waits for us.
     #[allow(dead_code)]
@@ -59,7 +59,7 @@ pub(super) struct BiasedEntry<'a> {
 
 impl Bias {
     const_fn! {
-        pub(super) fn new() -> Bias {
+        pub(crate) fn new() -> Bias {
             Bias {
                 owner: AtomicUsize::new(0),
                 inside: [AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)],
@@ -74,7 +74,7 @@ impl Bias {
 
     /// Enters by the bias, if the caller's kernel thread is the owner.
     #[inline(always)]
-    pub(super) fn enter(&self) -> Option<BiasedEntry<'_>> {
+    pub(crate) fn enter(&self) -> Option<BiasedEntry<'_>> {
         // Relaxed: only this kernel thread could have made itself the owner, or an ended one that
         // had the same mark. A revocation is seen in time by B1, B2, W1 and W2.
         let owner = self.owner.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Bias {
     /// Takes the bias away from its owner. The caller has entered by the lock word. When this
     /// returns, nobody is inside by the bias, or will be.
     #[inline]
-    pub(super) fn revoke(&self) {
+    pub(crate) fn revoke(&self) {
         // Relaxed, all of these: they are written only inside.
         if self.owner.load(Ordering::Relaxed) != 0 {
             self.revoke_granted();
@@ -138,7 +138,7 @@ impl Bias {
     /// Counts an entry by the lock word, in which the caller is. Returns whether its kernel thread
     /// has entered often enough in a row to get the bias.
     #[inline]
-    pub(super) fn count_use(&self) -> bool {
+    pub(crate) fn count_use(&self) -> bool {
         let here = here();
         if cfg!(underpass_loom) && here == 0 {
             return false;
@@ -178,7 +178,7 @@ impl Bias {
     /// Makes the caller's kernel thread the owner, as `count_use` has advised. The caller has
     /// entered by the lock word.
     #[cold]
-    pub(super) fn grant(&self) {
+    pub(crate) fn grant(&self) {
         let Some(flag) = self.free_flag() else { return };
         if cfg!(any(debug_assertions, underpass_loom)) {
             assert!(here().is_multiple_of(FLAGS), "the low bits of a kernel thread's mark are free");
@@ -189,6 +189,14 @@ impl Bias {
         self.granted.store(now_us(), Ordering::Relaxed);
         self.holders[flag].store(here(), Ordering::Relaxed);
         self.owner.store(here() | flag, Ordering::Relaxed);
+    }
+
+    /// Undoes a grant of which no other thread could know yet.
+    #[cold]
+    pub(crate) fn take_back(&self) {
+        // Relaxed: as in `grant`.
+        self.owner.store(0, Ordering::Relaxed);
+        self.release_flag_of(here());
     }
 }
 
