@@ -49,8 +49,8 @@ pub use server::{Room, ServerProcess};
 pub use shelf::{Board, Shelf, ShelfClient};
 pub use store::{DbId, Memory, Store, StoreClient};
 pub use system::{
-    Files, cont, fds_of, kernel_threads_of, kib_of, kill, regions_of, signal, state_of, stop, switches_of,
-    ticks_of,
+    Files, cont, fds_of, fds_of_any_table, kernel_threads_of, kib_of, kill, regions_of, signal, state_of,
+    stop, switches_of, ticks_of,
 };
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use watchdog::{Watchdog, long, until};

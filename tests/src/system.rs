@@ -27,6 +27,14 @@ fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
     files.filter(move |file| !stats(file))
 }
 
+/// How many files are open in the descriptor table of each kernel thread of `pid`, at most. File
+/// threads have tables of their own.
+pub fn fds_of_any_table(pid: u32) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let fds = |task: fs::DirEntry| fs::read_dir(task.path().join("fd")).into_iter().flatten().count();
+    tasks.map(fds).max().unwrap_or(0)
+}
+
 /// The open files of a process, and how often each is open. A plain count would mislead where an
 /// earlier file is about to be closed.
 pub struct Files {

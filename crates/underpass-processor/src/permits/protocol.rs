@@ -356,8 +356,18 @@ pub fn is_alone(env: &impl Environment) -> bool {
 /// permit is free, wakes a sleeper. It looks for calls, and if it is the last, it listens for more
 /// in its next sleep.
 pub fn invite(env: &impl Environment) {
-    if env.permits().counts().free() && env.permits().take() && !hand_to(env, |state| env.serves(state)) {
-        release(env);
+    let sleeper = |state: &ActivationState| state.hint() == state::ASLEEP && env.serves(state);
+    while env.permits().counts().free() && env.permits().take() && !hand_to(env, |state| env.serves(state)) {
+        let Some(left) = release(env) else { return };
+        fence_after_change();
+        if env.unstarted() {
+            return request(env);
+        }
+        // An activation that went to sleep while this permit seemed taken does not know that it is
+        // the last. As in `free` it is woken to find that out. But none is started for calls.
+        if left > 0 || !env.states().any(sleeper) {
+            return;
+        }
     }
 }
 

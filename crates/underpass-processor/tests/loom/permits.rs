@@ -516,6 +516,38 @@ fn work_that_saw_a_surplus_permit_taken_is_not_left() {
 }
 
 #[test]
+fn work_that_saw_the_permit_of_an_invitation_taken_is_not_left() {
+    model(|| {
+        // Activation 0 computes, and looks for no work.
+        let domain = Domain::new(2, 1, &[]);
+        let inviting = {
+            let domain = domain.clone();
+            thread::spawn(move || protocol::invite(&*domain))
+        };
+        domain.make_work();
+        inviting.join().unwrap();
+        domain.adds_up();
+        domain.leaves_no_work();
+    });
+}
+
+#[test]
+fn one_that_goes_to_sleep_during_an_invitation_listens() {
+    model(|| {
+        let domain = Domain::new(2, 1, &[]);
+        let inviting = {
+            let domain = domain.clone();
+            thread::spawn(move || protocol::invite(&*domain))
+        };
+        let last = protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
+        inviting.join().unwrap();
+        domain.adds_up();
+        // It knows that it is the last, or was woken to find that out.
+        assert!(last || domain.states[0].get() == state::RUNNING, "{:?}", domain.snapshot());
+    });
+}
+
+#[test]
 fn work_that_saw_a_detached_permit_taken_is_not_left() {
     bounded(2, || {
         let domain = Domain::new(2, 2, &[state::DETACHED]);
