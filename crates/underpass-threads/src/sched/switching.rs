@@ -29,10 +29,10 @@ impl Scheduler {
     /// does.
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
-        // One test for both.
+        // One test for both. Most threads have neither flag.
         let odd = me.has(flag::MIGRATES | flag::SECTIONS);
-        if odd && why == Pause::Yield && leaves_at_waits(me) {
-            return self.yield_outside_section(me);
+        if odd && why == Pause::Yield && self.yields_outside_section(me) {
+            return;
         }
         let panics = panic_count::leave();
         let held = if odd { suspend_anew() } else { preempt::suspend() };
@@ -61,11 +61,16 @@ impl Scheduler {
     }
 
     /// Lets other threads go first, outside of the current section of `me`, the calling thread.
+    /// `false` if it has no section to leave.
     #[cold]
     #[inline(never)]
-    fn yield_outside_section(&'static self, me: &'static Control) {
-        let _out = OutOfSection::of(me);
-        self.pause(me, Pause::Yield);
+    fn yields_outside_section(&'static self, me: &'static Control) -> bool {
+        let leaves = leaves_at_waits(me);
+        if leaves {
+            let _out = OutOfSection::of(me);
+            self.pause(me, Pause::Yield);
+        }
+        leaves
     }
 
     /// The context of the thread that runs after `me`, which pauses. That thread is the current one

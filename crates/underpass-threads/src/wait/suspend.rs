@@ -84,14 +84,11 @@ pub(crate) unsafe fn on_activation(
     deadline_ns: Option<u64>,
     ended_by: u32,
 ) -> Woken {
-    // One test for both.
+    // One test for both. Most threads have no such flag.
     if me.has(ended_by | flag::SECTIONS) {
-        if leaves_at_waits(me) {
-            // SAFETY: as the caller says.
-            return unsafe { outside_section(me, wait, deadline_ns, ended_by) };
-        }
-        if me.has(ended_by) && wait.abandon(me) {
-            return Woken::Cancelled;
+        // SAFETY: as the caller says.
+        if let Some(woken) = unsafe { on_activation_oddly(me, wait, deadline_ns, ended_by) } {
+            return woken;
         }
     }
     if ended_by == 0 {
@@ -110,21 +107,25 @@ pub(crate) unsafe fn on_activation(
     after(me)
 }
 
-/// As [`on_activation`], for a thread that leaves its current section meanwhile.
+/// As [`on_activation`], for a thread that leaves its current section meanwhile, or whose wait is
+/// over before it begins. `None` for any other thread.
 ///
 /// # Safety
 /// As [`suspend`].
 #[cold]
 #[inline(never)]
-unsafe fn outside_section(
+unsafe fn on_activation_oddly(
     me: &'static Control,
     wait: &dyn Wait,
     deadline_ns: Option<u64>,
     ended_by: u32,
-) -> Woken {
-    let _out = OutOfSection::of(me);
-    // SAFETY: as the caller says.
-    unsafe { suspend_unless(me, wait, deadline_ns, ended_by) }
+) -> Option<Woken> {
+    if leaves_at_waits(me) {
+        let _out = OutOfSection::of(me);
+        // SAFETY: as the caller says.
+        return Some(unsafe { suspend_unless(me, wait, deadline_ns, ended_by) });
+    }
+    (me.has(ended_by) && wait.abandon(me)).then_some(Woken::Cancelled)
 }
 
 /// Ends the suspension. A function of its own, because a migrating thread may run on another kernel
