@@ -7,6 +7,8 @@ use underpass_processor::permits::Permits;
 use underpass_processor::permits::protocol::{self, Environment};
 use underpass_processor::permits::{ActivationState, state};
 
+mod invitations;
+
 /// A few activations, and the kernel's side of their futexes. A lost wake-up is a deadlock, which
 /// loom reports.
 pub struct Domain {
@@ -512,38 +514,6 @@ fn work_that_saw_a_surplus_permit_taken_is_not_left() {
         other.join().unwrap();
         domain.adds_up();
         domain.leaves_no_work();
-    });
-}
-
-#[test]
-fn work_that_saw_the_permit_of_an_invitation_taken_is_not_left() {
-    model(|| {
-        // Activation 0 computes, and looks for no work.
-        let domain = Domain::new(2, 1, &[]);
-        let inviting = {
-            let domain = domain.clone();
-            thread::spawn(move || protocol::invite(&*domain))
-        };
-        domain.make_work();
-        inviting.join().unwrap();
-        domain.adds_up();
-        domain.leaves_no_work();
-    });
-}
-
-#[test]
-fn one_that_goes_to_sleep_during_an_invitation_listens() {
-    model(|| {
-        let domain = Domain::new(2, 1, &[]);
-        let inviting = {
-            let domain = domain.clone();
-            thread::spawn(move || protocol::invite(&*domain))
-        };
-        let last = protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
-        inviting.join().unwrap();
-        domain.adds_up();
-        // It knows that it is the last, or was woken to find that out.
-        assert!(last || domain.states[0].get() == state::RUNNING, "{:?}", domain.snapshot());
     });
 }
 

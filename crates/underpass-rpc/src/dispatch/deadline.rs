@@ -1,8 +1,8 @@
 //! How long its caller wants the call that a handler serves. The handler can ask, and the calls
 //! that it makes in turn inherit the deadline.
 //!
-//! A bounded call (`client/bounded.rs`) is noted in a thread-local, and so is a call for which a
-//! thread says that it works. Any other call is found by the thread that runs it. Until the first
+//! A bounded call (`call/client/bounded.rs`) is noted in a thread-local, and so is a call for which
+//! a thread says that it works. Any other call is found by the thread that runs it. Until the first
 //! call of that kind has been seen, each call that this domain makes pays one load of a flag for
 //! it.
 
@@ -84,8 +84,8 @@ impl Call {
             self.end.nests(self.slot, self.number, nested.clone());
             nested
         });
-        // After `nests`: the client writes the word first, and its message over the socket comes
-        // later.
+        // Check the word only after `nests`. The client writes the word before it sends its
+        // message. So a cancellation is either seen here, or its message finds `nested` registered.
         if self.end.channel().cancel_word(self.slot).read().is_cancelled() && self.is_given_up() {
             nested.abandon();
         }

@@ -87,7 +87,7 @@ enum Failure {
 pub(crate) struct ServerEnd {
     /// The lock of the channel's rings, `slots` and `under_way`.
     lock: SpinLock,
-    /// What the server does with calls that come: see [`gate`](refusing::gate).
+    /// What the server does with calls that come: see [`gate`](admission::gate).
     gate: AtomicU32,
     /// Calls taken and not answered.
     under_way: AtomicU32,
@@ -375,8 +375,8 @@ impl ServerEnd {
         // of `by`, as both say which call it is.
         slot.count.out(u64::from(reply.length));
         let doorbell = self.post(reply);
-        // After the post, which stores before it would delay (decision 0052). Relaxed: under the
-        // lock, so that no thread takes the next call over this slot before.
+        // This store comes after the post, because a store before the post would delay it (decision
+        // 0052). Relaxed: the lock is held, so no thread can take the slot's next call yet.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
         let left = self.one_less_under_way();
         drop(inside);
