@@ -94,7 +94,6 @@ const ROOMS: &[Room] = &[
         ],
         outside: Some(&["seccompiler"]),
         because: "it starts, restricts and ends domains; what the walls are made of stays out of the core",
-        ..BARE
     },
     Room {
         name: "underpass-sync",
@@ -102,7 +101,6 @@ const ROOMS: &[Room] = &[
         rooms: &["underpass-os", "underpass-seam", "underpass-threads"],
         outside: Some(&["loom"]),
         because: "locks and channels know that threads are suspended and woken, and nothing else of them",
-        ..BARE
     },
     Room {
         name: "underpass-io",
@@ -110,7 +108,6 @@ const ROOMS: &[Room] = &[
         rooms: &["underpass-os", "underpass-threads"],
         outside: Some(&["polling"]),
         because: "I/O suspends threads until the poller wakes them; it knows no calls",
-        ..BARE
     },
     Room {
         name: "underpass-tracing",

@@ -59,7 +59,7 @@ fn every_limit_has_its_row() {
 }
 
 /// The cases of a quick run of `urpc` that need two CPUs, and those that do not.
-const APART: [&str; 7] = [
+const APART: [&str; 9] = [
     "null/pinned",
     "null/floating",
     "null/donated/floating",
@@ -67,6 +67,8 @@ const APART: [&str; 7] = [
     "throughput",
     "scale",
     "fair",
+    "exclusive/pinned",
+    "exclusive/floating",
 ];
 const ANYWHERE: [&str; 18] = [
     "null/donated/pinned",
