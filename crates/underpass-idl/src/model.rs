@@ -10,4 +10,4 @@ pub(crate) use interface::{Interface, not_a_trait};
 pub(crate) use method::Method;
 pub(crate) use method_result::MethodResult;
 pub(crate) use parameter::Parameter;
-pub(crate) use types::{CarriedType, Role, Types};
+pub(crate) use types::{CarriedType, MarkedTypes, Role};

@@ -1,6 +1,6 @@
 //! The trait as a whole.
 
-use super::{Method, Types};
+use super::{MarkedTypes, Method};
 use crate::attribute::{self, Options, Place};
 use crate::doc;
 use crate::errors::Errors;
@@ -28,7 +28,7 @@ pub(crate) struct Interface {
     /// The procedures, by index.
     pub(crate) methods: Vec<Method>,
     /// The types that generated code names by markers.
-    pub(crate) types: Types,
+    pub(crate) types: MarkedTypes,
     /// The path of the runtime items for generated code.
     pub(crate) private: Path,
     /// The path of the wire crate in that.
@@ -71,7 +71,7 @@ impl Interface {
             errors.at(name, why);
         }
         let wire = options.wire();
-        let types = Types::of(&item.ident, &methods, &wire);
+        let types = MarkedTypes::of(&item.ident, &methods, &wire);
         errors.finish(Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),

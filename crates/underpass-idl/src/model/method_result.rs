@@ -1,7 +1,7 @@
 //! What a method returns.
 
 use super::parameter::plain;
-use super::{CarriedType, Role, Types};
+use super::{CarriedType, MarkedTypes, Role};
 use crate::errors::Errors;
 use crate::travel;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -60,7 +60,7 @@ impl MethodResult {
     }
 
     /// The markers of both.
-    pub(crate) fn carried(&self, types: &Types, wire: &Path) -> [TokenStream; 2] {
+    pub(crate) fn carried(&self, types: &MarkedTypes, wire: &Path) -> [TokenStream; 2] {
         self.carried_types(wire).map(|of| types.marker(&of))
     }
 

@@ -1,6 +1,6 @@
 //! One parameter of a method.
 
-use super::{CarriedType, Role, Types};
+use super::{CarriedType, MarkedTypes, Role};
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
 use crate::travel;
@@ -92,7 +92,7 @@ impl Parameter {
     }
 
     /// The marker of the type that travels.
-    pub(crate) fn carried(&self, types: &Types, wire: &Path) -> TokenStream {
+    pub(crate) fn carried(&self, types: &MarkedTypes, wire: &Path) -> TokenStream {
         let marker = types.marker(&self.carried_type(wire));
         match &self.manner {
             Manner::LentAll(_) if !self.serde => quote!(#wire::ListOf<#marker>),
@@ -101,7 +101,7 @@ impl Parameter {
     }
 
     /// What the client encodes: a reference.
-    pub(crate) fn sent(&self, types: &Types, wire: &Path) -> TokenStream {
+    pub(crate) fn sent(&self, types: &MarkedTypes, wire: &Path) -> TokenStream {
         let ident = &self.ident;
         let reference = if self.is_lent() { quote!(#ident) } else { quote!(&#ident) };
         let of = self.carried_type(wire);

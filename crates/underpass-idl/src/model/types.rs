@@ -8,7 +8,7 @@ use syn::{Index, Path, Type};
 
 /// The types that an interface's generated code names by markers, each once. The position of a type
 /// is the parameter of its marker.
-pub(crate) struct Types {
+pub(crate) struct MarkedTypes {
     /// The markers' name.
     pub(crate) ident: Ident,
     pub(crate) all: Vec<CarriedType>,
@@ -31,7 +31,7 @@ pub(crate) enum Role {
     Error,
 }
 
-impl Types {
+impl MarkedTypes {
     /// All types of these methods.
     pub(crate) fn of(interface: &Ident, methods: &[Method], wire: &Path) -> Self {
         let mut types = Self { ident: format_ident!("__{interface}Types"), all: Vec::new() };
