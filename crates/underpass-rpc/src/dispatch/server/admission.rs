@@ -163,7 +163,8 @@ impl ServerEnd {
         }
     }
 
-    /// The user has fewer calls under way than he may, or fewer of them block.
+    /// Lets held calls begin if the user's account allows it, and has a processor poll this line.
+    /// Called when the user is below his limit of calls under way again, or of blocked ones.
     pub(crate) fn let_go(&self) {
         self.follow();
         self.heard();
