@@ -1,5 +1,5 @@
-//! Bindings: who gets one, what the server knows about its holder, and how the server takes it
-//! back.
+//! Bindings: which clients get one, what the server knows about its holder, and how the server
+//! takes it back.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

@@ -190,7 +190,7 @@ impl Default for OverflowBuffers {
 }
 
 impl OverflowBuffers {
-    /// Those of a server for a client of `user`, who may have `most` bytes of them.
+    /// The buffers of a server for a client of `user`. This user may have `most` bytes of them.
     pub(crate) fn of_server(user: u32, budget: Arc<AtomicU64>, most: u64) -> Self {
         Self { maps: true, budget, most, user, ..Self::default() }
     }
