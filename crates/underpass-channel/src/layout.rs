@@ -13,15 +13,16 @@
 //! page        A-stacks              SLOTS areas of one size: written by the client for a call, then by the server
 //! ```
 //!
-//! The size of the A-stacks follows from the interface, and the size of the region from that. Each
-//! side computes both from its own descriptor and never asks the other side. Offsets are in bytes.
+//! The size of the A-stacks follows from the version of the interface that both sides know, and the
+//! size of the region from that. Each side computes both from its own descriptor and never asks the
+//! other side. Offsets are in bytes.
 //! The words of a ring have 64 bits; attention and donation words have 32 bits.
 
 use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// Slots of a channel: the most calls under way at once over one channel.
 pub const SLOTS: u32 = 64;

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
-use syn::{Attribute, Error, FnArg, ItemTrait, LitInt, Path, Result, TraitItem, parse_quote};
+use syn::{Attribute, Error, Expr, FnArg, ItemTrait, LitInt, Path, Result, TraitItem, parse_quote};
 
 /// The options of `#[underpass(..)]` and `#[interface(..)]`.
 #[derive(Default)]
@@ -22,19 +22,31 @@ pub(crate) struct Options {
     pub(crate) astack: Option<u32>,
     /// `calls = N`: how many concurrent calls of the procedure, or of each, are expected.
     pub(crate) calls: Option<u32>,
+    /// `since = N`: the version of the interface in which it was added.
+    pub(crate) since: Option<u32>,
+    /// `default = value`: of a field that an older side does not send.
+    pub(crate) default: Option<Expr>,
+    /// `extensible`: later versions may add fields.
+    pub(crate) extensible: bool,
 }
 
-/// The largest A-stack in bytes, and the most concurrent calls, as in the wire crate.
+/// The largest A-stack in bytes, the most concurrent calls, and the most versions of an interface,
+/// as in the wire crate.
 const LARGEST_ASTACK: u32 = 4 << 20;
 const MOST_CALLS: u32 = 64;
+const MOST_VERSIONS: u32 = 64;
 
 /// Which options are allowed here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In `#[interface(..)]`.
     Interface,
-    /// On a trait or a type.
+    /// On a trait.
     Item,
+    /// On a type.
+    Type,
+    /// On a variant of an enum.
+    Variant,
     /// On a method.
     Method,
     /// On an argument.
@@ -69,7 +81,7 @@ impl Options {
             self.stateless = true;
             return Ok(());
         }
-        if matches!(place, Place::Interface | Place::Item) && meta.path.is_ident("crate") {
+        if matches!(place, Place::Interface | Place::Item | Place::Type) && meta.path.is_ident("crate") {
             self.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
             return Ok(());
         }
@@ -79,6 +91,9 @@ impl Options {
         }
         if matches!(place, Place::Interface | Place::Method) && meta.path.is_ident("calls") {
             self.calls = Some(number(meta, 1, MOST_CALLS, "calls at once")?);
+            return Ok(());
+        }
+        if self.read_version(meta, place)? {
             return Ok(());
         }
         if place == Place::Argument && meta.path.is_ident("shared") {
@@ -95,25 +110,26 @@ impl Options {
             self.serde = true;
             return Ok(());
         }
-        Err(meta.error(match place {
-            Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
-            Place::Interface => {
-                "unknown option; there are `crate = path`, which says where to find underpass, `calls = N`, how many calls of \
-                 each procedure are expected at once, `asynchronous`, by which handlers may be `async fn`s, and `stateless`, \
-                 by which no call depends on what a server has given its client before"
-            }
-            Place::Method => {
-                "unknown option; there are `serde`, by which the `T` of a `Result<T, E>` travels that has serde's traits, \
-                 `astack = N`, the bytes of its A-stack, and `calls = N`, how many calls are expected at once"
-            }
-            Place::Argument => {
-                "unknown option; there are `serde`, by which a type travels that has serde's traits, and `shared`, for a `Shared<'_>` that \
-                 the server reads where the client wrote it"
-            }
-            Place::Field => {
-                "unknown option; there is `serde`, by which a type travels that has serde's traits"
-            }
-        }))
+        Err(meta.error(unknown(place)))
+    }
+
+    /// Reads an option about versions. Returns `false` if it is another option.
+    fn read_version(&mut self, meta: &ParseNestedMeta<'_>, place: Place) -> Result<bool> {
+        if place == Place::Type && meta.path.is_ident("extensible") {
+            self.extensible = true;
+        } else if matches!(place, Place::Method | Place::Field) && meta.path.is_ident("since") {
+            self.since = Some(number(meta, 1, MOST_VERSIONS, "a version of the interface")?);
+        } else if place == Place::Field && meta.path.is_ident("default") {
+            self.default = Some(meta.value()?.parse()?);
+        } else if place == Place::Variant && meta.path.is_ident("since") {
+            return Err(meta.error(
+                "no variant can be added to an enum that others use, as an older side has no value for it: add a method \
+                 that has another type, or a field to an extensible struct",
+            ));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// The path of everything that generated code uses.
@@ -128,6 +144,37 @@ impl Options {
     pub(crate) fn wire(&self) -> Path {
         let private = self.private();
         parse_quote!(#private::wire)
+    }
+}
+
+/// What to say of an option that is not known at `place`.
+fn unknown(place: Place) -> &'static str {
+    match place {
+        Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
+        Place::Type => {
+            "unknown option; there are `crate = path`, which says where to find underpass, and `extensible`, by which \
+             later versions of a struct may have further fields"
+        }
+        Place::Variant => "unknown option; a variant of an enum has none",
+        Place::Interface => {
+            "unknown option; there are `crate = path`, which says where to find underpass, `calls = N`, how many calls of \
+             each procedure are expected at once, `asynchronous`, by which handlers may be `async fn`s, and `stateless`, \
+             by which no call depends on what a server has given its client before"
+        }
+        Place::Method => {
+            "unknown option; there are `serde`, by which the `T` of a `Result<T, E>` travels that has serde's traits, \
+             `astack = N`, the bytes of its A-stack, `calls = N`, how many calls are expected at once, and `since = N`, the \
+             version of the interface in which the method was added"
+        }
+        Place::Argument => {
+            "unknown option; there are `serde`, by which a type travels that has serde's traits, and `shared`, for a `Shared<'_>` that \
+             the server reads where the client wrote it"
+        }
+        Place::Field => {
+            "unknown option; there are `serde`, by which a type travels that has serde's traits, `since = N`, the version of \
+             the interface in which the field was added, and `default = value`, which it has where an older side does not \
+             send it"
+        }
     }
 }
 

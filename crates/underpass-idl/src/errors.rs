@@ -33,4 +33,13 @@ impl Errors {
             None => Ok(value),
         }
     }
+
+    /// `value`, if there was no error. There is one if there is no value.
+    pub(crate) fn finish_with<T>(self, value: Option<T>) -> Result<T> {
+        match (self.0, value) {
+            (Some(error), _) => Err(error),
+            (None, Some(value)) => Ok(value),
+            (None, None) => unreachable!("without a value there is an error"),
+        }
+    }
 }

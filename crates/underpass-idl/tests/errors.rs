@@ -115,6 +115,55 @@ fn procedure_descriptors() {
 }
 
 #[test]
+fn versions_of_methods() {
+    let bounds = [
+        ("since = 0", "0", "from 1 to 64"),
+        ("since = 65", "65", "from 1 to 64"),
+        ("since = \"2\"", "\"2\"", "expected integer"),
+        ("default = 1", "default", "unknown option"),
+        ("extensible", "extensible", "unknown option"),
+    ];
+    for (option, at, message) in bounds {
+        method_errors(&format!("#[underpass({option})] fn f(&self) -> Result<(), E>;"), &[(at, message)]);
+    }
+    trait_errors(
+        "trait T { #[underpass(since = 3)] fn f(&self) -> Result<(), E>; #[underpass(since = 2)] fn g(&self) -> Result<(), E>; \
+         fn h(&self) -> Result<(), E>; #[underpass(since = 3)] fn i(&self) -> Result<(), E>; }",
+        &[("g", "`g` of version 2 stands behind a method of version 3"), ("h", "comes last")],
+    );
+    assert_eq!(underpass_wire::Descriptor::MOST_VERSIONS, 64, "the bounds are the wire's");
+}
+
+#[test]
+fn versions_of_fields() {
+    let wire_errors = |source: &str, expected: &[(&str, &str)]| {
+        told(source, errors(source, underpass_idl::derive_wire(source.parse().unwrap())), expected);
+    };
+    let extensible = |fields: &str, expected: &[(&str, &str)]| {
+        wire_errors(&format!("#[underpass(extensible)] struct S {fields}"), expected);
+    };
+    extensible("{ a: u8, #[underpass(since = 2, default = 1 + 1)] b: u8 }", &[]);
+    extensible("{ #[underpass(since = 2)] a: u8, b: u8 }", &[("b", "comes last")]);
+    extensible(
+        "{ #[underpass(since = 3)] a: u8, #[underpass(since = 2)] b: u8 }",
+        &[("b", "of version 2 behind one of version 3")],
+    );
+    extensible("{ #[underpass(default = 7)] a: u8 }", &[("7", "only one that was added")]);
+    extensible("{ #[underpass(since = 65)] a: u8 }", &[("65", "from 1 to 64")]);
+    extensible("(u8);", &[("S", "have names")]);
+    extensible(";", &[("S", "have names")]);
+    let many: String = (0..256).map(|i| format!("#[underpass(since = 2)] f{i}: u8, ")).collect();
+    extensible(&format!("{{ {many} }}"), &[("S", "at most 255 fields")]);
+    wire_errors("#[underpass(extensible)] enum E { A }", &[("enum", "no value for a new variant")]);
+    wire_errors("enum E { A, #[underpass(since = 2)] B }", &[("since", "no variant can be added")]);
+    wire_errors("enum E { #[underpass(serde)] B }", &[("serde", "a variant of an enum has none")]);
+    let field = "#[underpass(since = 2)] a: u8";
+    wire_errors(&format!("enum E {{ A {{ {field} }} }}"), &[(field, "on the struct")]);
+    wire_errors(&format!("struct S {{ {field} }}"), &[(field, "`#[underpass(extensible)]`")]);
+    wire_errors("#[underpass(elastic)] struct S;", &[("elastic", "`extensible`")]);
+}
+
+#[test]
 fn shared_arguments() {
     method_errors("fn f(&self, #[underpass(shared)] x: &[u8]) -> Result<(), E>;", &[("&[u8]", "Shared<'_>")]);
     method_errors("fn f(&self, x: Shared<'_>) -> Result<(), E>;", &[("'_", "without lifetimes")]);

@@ -102,6 +102,11 @@ fn types_of_every_shape() {
 }
 
 #[test]
+fn methods_and_fields_that_were_added() {
+    compare("versions");
+}
+
+#[test]
 #[cfg(feature = "serde")]
 fn values_that_serde_knows() {
     compare("serde");

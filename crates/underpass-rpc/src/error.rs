@@ -37,8 +37,9 @@ pub enum ImportError {
     /// The clients of this user have as much of the server as they may. *Remedy:* drop some
     /// bindings, or have the server raise [`Server::limits`](crate::Server::limits).
     Limit(PathBuf, String),
-    /// Another interface, or another version of it, is exported under that name. *Remedy:* build
-    /// both sides from the same source of the interface.
+    /// Another interface is exported under that name, or a version of it that does not fit: neither
+    /// side has the other's last version. *Remedy:* build both sides from sources of the interface
+    /// of which one only adds to the other (`#[underpass(since = N)]`).
     Mismatch {
         /// The path of the name.
         path: PathBuf,
@@ -101,7 +102,7 @@ impl fmt::Display for ImportError {
             Self::Mismatch { path, ours, theirs, differences } => write!(
                 f,
                 "{} exports another interface than the one imported (ours {ours:016x}, theirs {theirs:016x}); build both \
-                 sides from the same one; what differs:\n{differences}",
+                 sides from the same one, or only add to it (`since = N`); what differs:\n{differences}",
                 path.display()
             ),
             Self::Version(what) => write!(f, "{what}; build both sides with the same version of Underpass"),
@@ -163,6 +164,9 @@ impl std::error::Error for ShareError {}
 pub enum ExportError {
     /// The name is not valid. *Remedy:* use 1 to 64 bytes without `/` and NUL, and not `.` or `..`.
     BadName(String),
+    /// Two services under one name have a version of the interface in common, so a client of that
+    /// version could get either. *Remedy:* export them under two names, or only one of them.
+    SameVersion(String),
     /// A running process exports the name. *Remedy:* end that process, use
     /// [`Server::replace`](crate::Server::replace), or choose another name or `$UNDERPASS_DIR`.
     Taken(PathBuf),
@@ -180,6 +184,11 @@ impl fmt::Display for ExportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(why) => f.write_str(why),
+            Self::SameVersion(name) => write!(
+                f,
+                "two services of {name} have a version of the interface in common; export one of them, or the other \
+                 under another name"
+            ),
             Self::Taken(path) => write!(
                 f,
                 "a living domain exports {}; see `ss -xlp src {}` for it, or take another name",

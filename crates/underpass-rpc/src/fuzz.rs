@@ -75,7 +75,7 @@ impl FuzzServer {
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
         let record = crate::binding::record::BindingRecord::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, ClockOffset::default());
+        let family = Family::new(0, 0, record, false, ClockOffset::default());
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
         let end = ServerEnd::new(channel, mailbox, service, PLACEMENT, family.clone(), quota);
         family.join(&end);

@@ -48,6 +48,19 @@ pub struct Descriptor {
     /// FNV-1a, 64 bits, of [`text`](Self::text). Two sides with the same hash understand each
     /// other.
     pub hash: u64,
+    /// Its versions, the oldest first. The last is the whole interface, with the same hash. Two
+    /// sides also understand each other if one of them has the other's last version.
+    pub versions: Vec<InterfaceVersion>,
+}
+
+/// A version of an interface: without all methods and fields that were added later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterfaceVersion {
+    /// The hash of its text.
+    pub hash: u64,
+    /// The bytes of its A-stacks.
+    pub astack: usize,
 }
 
 /// One method of the trait: what LRPC calls a procedure descriptor.
@@ -92,7 +105,7 @@ pub struct Argument {
 impl Descriptor {
     /// Begins the descriptor of an interface.
     pub fn builder(name: &'static str, doc: &'static str) -> DescriptorBuilder {
-        DescriptorBuilder::new(name, doc)
+        DescriptorBuilder::of_version(u32::MAX, name, doc)
     }
 
     pub(crate) fn new(
@@ -102,8 +115,10 @@ impl Descriptor {
         types: Vec<TypeDefinition>,
         stateless: bool,
     ) -> Self {
-        let mut descriptor = Self { name, doc, procedures, types, stateless, hash: 0 };
+        let mut descriptor = Self { name, doc, procedures, types, stateless, hash: 0, versions: Vec::new() };
         descriptor.hash = fnv1a(descriptor.text().as_bytes());
+        let (hash, astack) = (descriptor.hash, descriptor.astack());
+        descriptor.versions.push(InterfaceVersion { hash, astack });
         descriptor
     }
 

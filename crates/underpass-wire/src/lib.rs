@@ -19,6 +19,7 @@
 //! | `bool`, `char` | one byte, 0 or 1; four bytes, the scalar value |
 //! | tuples, arrays, structs | their parts |
 //! | `Option`, `Result` | one byte (`None` and `Ok` are 0, `Some` and `Err` 1), the content |
+//! | extensible structs | their first fields, and the added ones in an envelope ([`added`]) |
 //! | enums | the variant's position in as many bytes as that needs (one up to 256 variants), its fields |
 //! | `String`, `Vec`, `VecDeque`, maps, sets | how many elements, the elements |
 //! | how many | one byte below 255; else 255 and eight bytes |
@@ -44,6 +45,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod added;
 mod argument_place;
 pub mod astack;
 mod builder;
@@ -77,6 +79,7 @@ mod source;
 pub mod tag;
 mod time;
 mod types;
+mod versions;
 
 pub use argument_place::ArgumentPlace;
 pub use astack::Sizes;
@@ -85,7 +88,7 @@ pub use carried::{Carried, ListOf, RefTo, SliceOf};
 pub use decode::{Decode, from_bytes};
 use depth::deeper_to;
 pub use depth::{DEEPEST, deeper, watch_stacks};
-pub use descriptor::{Argument, Descriptor, Procedure};
+pub use descriptor::{Argument, Descriptor, InterfaceVersion, Procedure};
 pub use encode::{Encode, to_bytes};
 pub use error::DecodeError;
 #[cfg(feature = "serde")]

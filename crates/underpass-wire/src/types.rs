@@ -73,6 +73,13 @@ impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
 pub enum Definition {
     /// A struct of these fields.
     Struct(Fields),
+    /// A struct of named fields to which later versions may add others.
+    Extensible {
+        /// The fields that all versions have.
+        first: Vec<(&'static str, TypeName)>,
+        /// The fields that were added, in order.
+        added: Vec<(&'static str, TypeName)>,
+    },
     /// An enum of these variants.
     Enum(Vec<Variant>),
 }
@@ -132,6 +139,13 @@ impl fmt::Display for TypeDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.definition {
             Definition::Struct(fields) => write!(f, "struct {}{fields}", self.name),
+            Definition::Extensible { first, added } => {
+                write!(f, "struct {} {{ ", self.name)?;
+                first.iter().try_for_each(|(name, of)| write!(f, "{name}: {of}, "))?;
+                f.write_str("..")?;
+                added.iter().try_for_each(|(name, of)| write!(f, ", {name}: {of}"))?;
+                f.write_str(" }")
+            }
             Definition::Enum(variants) if variants.is_empty() => write!(f, "enum {} {{}}", self.name),
             Definition::Enum(variants) => write!(f, "enum {} {{ {} }}", self.name, Listed(variants)),
         }
@@ -157,18 +171,44 @@ impl fmt::Display for TypeDefinition {
 /// tree(&mut types);
 /// assert_eq!(types.finish()[0].to_string(), "struct Tree(Vec<Tree>)");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Types {
+    /// The version that is described: what was added later is left out.
+    version: u32,
+    /// The version in which the last of all parts was added, also of those that are left out.
+    newest: u32,
     /// By path.
     names: HashMap<&'static str, TypeName>,
     /// By name. A type whose fields are being examined has no definition yet.
     definitions: BTreeMap<TypeName, Option<Definition>>,
 }
 
+impl Default for Types {
+    fn default() -> Self {
+        Self::of_version(u32::MAX)
+    }
+}
+
 impl Types {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// None yet, and later only those of one version.
+    pub(crate) fn of_version(version: u32) -> Self {
+        Self { version, newest: 1, names: HashMap::new(), definitions: BTreeMap::new() }
+    }
+
+    /// Whether the version that is described has a part that was added in version `since`.
+    pub fn has(&mut self, since: u32) -> bool {
+        self.newest = self.newest.max(since);
+        since <= self.version
+    }
+
+    /// The version in which the last part was added.
+    pub(crate) fn newest(&self) -> u32 {
+        self.newest
     }
 
     /// Names the type of that `path` (from [`std::any::type_name`]). The first time, it also has
@@ -242,5 +282,14 @@ mod tests {
             definition.to_string(),
             "enum Pair<u8, (u16,)> { Unit, Tuple(u8, ()), Named { a: [u8; 3] }, Empty {} }"
         );
+        let field = |name| (name, TypeName::plain("u8"));
+        for (first, added, text) in [
+            (vec![], vec![], "struct S { .. }"),
+            (vec![field("a")], vec![], "struct S { a: u8, .. }"),
+            (vec![field("a"), field("b")], vec![field("c")], "struct S { a: u8, b: u8, .., c: u8 }"),
+        ] {
+            let definition = Definition::Extensible { first, added };
+            assert_eq!(TypeDefinition { name: TypeName::plain("S"), definition }.to_string(), text);
+        }
     }
 }

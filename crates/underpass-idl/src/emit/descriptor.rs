@@ -8,7 +8,6 @@ use quote::quote;
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let Interface { vis, wire, doc, methods, stateless, .. } = interface;
     let name = interface.name();
-    let mutability = (!methods.is_empty() || *stateless).then(|| quote!(mut));
     let stateless = stateless.then(|| quote!(__interface.stateless();));
     let procedures = methods.iter().map(|method| procedure(interface, method));
     let sizes = methods.iter().map(|method| sizes(interface, method));
@@ -24,10 +23,10 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
         /// The interface as both sides must know it.
         #vis fn descriptor() -> &'static #wire::Descriptor {
             static __DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
-                let #mutability __interface = #wire::Descriptor::builder(#name, #doc);
-                #stateless
-                #(#procedures)*
-                __interface.finish()
+                #wire::Descriptor::of_versions(#name, #doc, |__interface| {
+                    #stateless
+                    #(#procedures)*
+                })
             });
             &__DESCRIPTOR
         }
@@ -37,7 +36,7 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let Interface { private, wire, types, .. } = interface;
     let client = interface.client();
-    let Method { index, doc, arguments, returns, calls, .. } = method;
+    let Method { index, doc, arguments, returns, calls, since, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
         let (name, carried) = (argument.name(), argument.carried(types, wire));
@@ -46,9 +45,11 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let [value, error] = returns.carried(types, wire);
     let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
+    let since = (*since > 1).then(|| quote!(.since(#since)));
     quote! {
         __interface
             .procedure(#name, #doc, #client::SIZES[#index])
+            #since
             #(#arguments)*
             #calls
             .result::<#private::ResultOf<#value, #error>>();

@@ -70,6 +70,7 @@ impl Interface {
             );
             errors.at(name, why);
         }
+        check_order(&methods, &mut errors);
         let wire = options.wire();
         let types = MarkedTypes::of(&item.ident, &methods, &wire);
         errors.finish(Self {
@@ -161,6 +162,23 @@ fn check_trait(item: &ItemTrait, errors: &mut Errors) {
                  interface is used (`fn f(x: impl Interface + Other)`)",
             );
         }
+    }
+}
+
+/// Methods keep their indexes, so those that were added stand behind those that were there.
+fn check_order(methods: &[Method], errors: &mut Errors) {
+    let mut newest = 1;
+    for Method { ident, since, .. } in methods {
+        if *since < newest {
+            errors.at(
+                ident,
+                format!(
+                    "`{ident}` of version {since} stands behind a method of version {newest}: methods keep their places, so \
+                     one that is added comes last, with `#[underpass(since = N)]`"
+                ),
+            );
+        }
+        newest = newest.max(*since);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Method {
     pub(crate) astack: Option<u32>,
     /// How many concurrent calls are expected, if its author says so.
     pub(crate) calls: Option<u32>,
+    /// The version of the interface in which it was added.
+    pub(crate) since: u32,
 }
 
 impl Method {
@@ -70,6 +72,7 @@ impl Method {
                 idempotent,
                 astack: options.astack,
                 calls: options.calls,
+                since: options.since.unwrap_or(1),
             }),
             None => errors.finish(()).map(|()| unreachable!("without a return type there is an error")),
         }

@@ -1,5 +1,6 @@
 //! The code that is generated for a type that travels.
 
+use super::extensible;
 use super::shape::{Field, FieldTypes, FieldsKind, ParsedFields, ParsedVariant, Shape};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -81,6 +82,7 @@ fn encode(shape: &Shape) -> TokenStream {
                 quote!({ let Self #pattern = self; #encode }),
             )
         }
+        Shape::Extensible(first, added) => extensible::encode(first, added),
         Shape::Enum(variants) => encode_enum(variants),
     };
     quote! {
@@ -128,7 +130,7 @@ fn encode_enum(variants: &[ParsedVariant]) -> (TokenStream, TokenStream, TokenSt
     )
 }
 
-fn sizes(fields: &ParsedFields) -> TokenStream {
+pub(super) fn sizes(fields: &ParsedFields) -> TokenStream {
     let parts = fields.each(|field| {
         let (size, sent) = (field.encode("size"), field.sent());
         quote!(+ #size(#sent))
@@ -136,7 +138,7 @@ fn sizes(fields: &ParsedFields) -> TokenStream {
     quote!(#(#parts)*)
 }
 
-fn encodes(fields: &ParsedFields) -> TokenStream {
+pub(super) fn encodes(fields: &ParsedFields) -> TokenStream {
     let parts = fields.each(|field| {
         let (encode, sent) = (field.encode("encode"), field.sent());
         quote!(#encode(#sent, __to);)
@@ -150,6 +152,7 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
             let (parts, value) = (fields.each(|field| field.decode("LEAST")), decoded(fields));
             (quote!(0 #(+ #parts)*), quote!(::core::result::Result::Ok(Self #value)))
         }
+        Shape::Extensible(first, added) => extensible::decode(first, added),
         Shape::Enum(variants) => {
             let count = variants.len();
             let arms = variants.iter().zip(0u32..).map(|(ParsedVariant { ident, fields }, tag)| {
@@ -205,6 +208,7 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
             let fields = described(fields);
             quote!(__wire::Definition::Struct(#fields))
         }
+        Shape::Extensible(first, added) => extensible::described(first, added),
         Shape::Enum(variants) => {
             let variants = variants.iter().map(|ParsedVariant { ident, fields }| {
                 let (name, fields) = (ident.unraw().to_string(), described(fields));
@@ -240,17 +244,17 @@ fn described(fields: &ParsedFields) -> TokenStream {
 
 impl Field {
     /// `FIXED`, `size` or `encode` of its type.
-    fn encode(&self, item: &str) -> TokenStream {
+    pub(super) fn encode(&self, item: &str) -> TokenStream {
         self.item(&self.lent(), "Encode", item)
     }
 
     /// `LEAST` or `decode` of its type.
-    fn decode(&self, item: &str) -> TokenStream {
+    pub(super) fn decode(&self, item: &str) -> TokenStream {
         self.item(&self.carried(), "Decode", item)
     }
 
     /// `schema` of its type.
-    fn schema(&self, item: &str) -> TokenStream {
+    pub(super) fn schema(&self, item: &str) -> TokenStream {
         self.item(&self.carried(), "Schema", item)
     }
 

@@ -1,5 +1,6 @@
 //! The parts of a type.
 
+use super::versions::{self, FieldVersion};
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
 use crate::travel;
@@ -7,11 +8,13 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataEnum, DataStruct, Index, Member, Result, Type};
+use syn::{DataEnum, DataStruct, DeriveInput, Index, Member, Result, Type};
 
 /// A struct or an enum.
 pub(super) enum Shape {
     Struct(ParsedFields),
+    /// A struct to which later versions may add fields: the first ones, and those that were added.
+    Extensible(ParsedFields, Vec<(Field, FieldVersion)>),
     Enum(Vec<ParsedVariant>),
 }
 
@@ -76,13 +79,34 @@ fn marker(position: usize) -> TokenStream {
 
 impl Shape {
     pub(super) fn of_struct(data: &DataStruct, types: &mut FieldTypes) -> Result<Self> {
-        ParsedFields::parse(&data.fields, types).map(Self::Struct)
+        let mut errors = Errors::default();
+        let fields = errors.take(ParsedFields::parse(&data.fields, types));
+        versions::refuse(&data.fields, &mut errors);
+        errors.finish_with(fields.map(Self::Struct))
+    }
+
+    pub(super) fn of_extensible(
+        item: &DeriveInput,
+        data: &DataStruct,
+        types: &mut FieldTypes,
+    ) -> Result<Self> {
+        let mut errors = Errors::default();
+        let fields = errors.take(ParsedFields::parse(&data.fields, types));
+        let versions = errors.take(versions::of_fields(item, &data.fields));
+        let shape = fields.zip(versions).map(|(mut first, versions)| {
+            let begin = versions.iter().take_while(|version| version.since == 1).count();
+            let added = first.all.split_off(begin).into_iter();
+            Self::Extensible(first, added.zip(versions.into_iter().skip(begin)).collect())
+        });
+        errors.finish_with(shape)
     }
 
     pub(super) fn of_enum(data: &DataEnum, types: &mut FieldTypes) -> Result<Self> {
         let mut errors = Errors::default();
         let mut variants = Vec::new();
         for variant in &data.variants {
+            errors.take(Options::of(&variant.attrs, Place::Variant));
+            versions::refuse(&variant.fields, &mut errors);
             if let Some(fields) = errors.take(ParsedFields::parse(&variant.fields, types)) {
                 variants.push(ParsedVariant { ident: variant.ident.clone(), fields });
             }
@@ -151,6 +175,12 @@ impl Field {
     /// Converts what was decoded to the field's value.
     pub(super) fn received(&self) -> TokenStream {
         if self.serde { quote!(.0) } else { TokenStream::new() }
+    }
+
+    /// The default of the field's type.
+    pub(super) fn default_of_type(&self) -> TokenStream {
+        let written = &self.written;
+        quote_spanned!(self.span()=> <#written as ::core::default::Default>::default())
     }
 
     /// The field's name as it is in the descriptor.

@@ -318,30 +318,33 @@ impl ArgumentsClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
+            crate::mock::__private::wire::Descriptor::of_versions(
                 "Arguments",
                 "",
-            );
-            __interface
-                .procedure("lent", "", ArgumentsClient::SIZES[0usize])
-                .argument::<::std::string::String>("text")
-                .argument::<crate::mock::__private::wire::ListOf<u8>>("bytes")
-                .argument::<
-                    crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
-                >("stats")
-                .argument::<__ArgumentsTypes<0>>("stat")
-                .result::<
-                    crate::mock::__private::ResultOf<
-                        __ArgumentsTypes<1>,
-                        __ArgumentsTypes<2>,
-                    >,
-                >();
-            __interface
-                .procedure("owned", "", ArgumentsClient::SIZES[1usize])
-                .argument::<__ArgumentsTypes<3>>("type")
-                .argument::<__ArgumentsTypes<4>>("local")
-                .result::<crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("lent", "", ArgumentsClient::SIZES[0usize])
+                        .argument::<::std::string::String>("text")
+                        .argument::<crate::mock::__private::wire::ListOf<u8>>("bytes")
+                        .argument::<
+                            crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
+                        >("stats")
+                        .argument::<__ArgumentsTypes<0>>("stat")
+                        .result::<
+                            crate::mock::__private::ResultOf<
+                                __ArgumentsTypes<1>,
+                                __ArgumentsTypes<2>,
+                            >,
+                        >();
+                    __interface
+                        .procedure("owned", "", ArgumentsClient::SIZES[1usize])
+                        .argument::<__ArgumentsTypes<3>>("type")
+                        .argument::<__ArgumentsTypes<4>>("local")
+                        .result::<
+                            crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

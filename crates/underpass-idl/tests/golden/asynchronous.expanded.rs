@@ -286,35 +286,36 @@ impl FileCacheClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
+            ::underpass::__private::wire::Descriptor::of_versions(
                 "FileCache",
                 "Files, in blocks.",
-            );
-            __interface.stateless();
-            __interface
-                .procedure(
-                    "read",
-                    "Reads up to `len` bytes at `offset`.",
-                    FileCacheClient::SIZES[0usize],
-                )
-                .argument::<::std::string::String>("path")
-                .argument::<u64>("offset")
-                .argument::<u32>("len")
-                .result::<
-                    ::underpass::__private::ResultOf<
-                        __FileCacheTypes<0>,
-                        __FileCacheTypes<1>,
-                    >,
-                >();
-            __interface
-                .procedure("flush", "", FileCacheClient::SIZES[1usize])
-                .result::<
-                    ::underpass::__private::ResultOf<
-                        __FileCacheTypes<2>,
-                        __FileCacheTypes<3>,
-                    >,
-                >();
-            __interface.finish()
+                |__interface| {
+                    __interface.stateless();
+                    __interface
+                        .procedure(
+                            "read",
+                            "Reads up to `len` bytes at `offset`.",
+                            FileCacheClient::SIZES[0usize],
+                        )
+                        .argument::<::std::string::String>("path")
+                        .argument::<u64>("offset")
+                        .argument::<u32>("len")
+                        .result::<
+                            ::underpass::__private::ResultOf<
+                                __FileCacheTypes<0>,
+                                __FileCacheTypes<1>,
+                            >,
+                        >();
+                    __interface
+                        .procedure("flush", "", FileCacheClient::SIZES[1usize])
+                        .result::<
+                            ::underpass::__private::ResultOf<
+                                __FileCacheTypes<2>,
+                                __FileCacheTypes<3>,
+                            >,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

@@ -282,29 +282,32 @@ impl FileCacheClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
+            ::underpass::__private::wire::Descriptor::of_versions(
                 "FileCache",
                 "Files, in blocks.\n\nBlocks stay in memory.",
-            );
-            __interface
-                .procedure(
-                    "read",
-                    "Reads up to `len` bytes at `offset`.",
-                    FileCacheClient::SIZES[0usize],
-                )
-                .argument::<__FileCacheTypes<0>>("file")
-                .argument::<u64>("offset")
-                .argument::<u32>("len")
-                .result::<
-                    ::underpass::__private::ResultOf<
-                        __FileCacheTypes<1>,
-                        __FileCacheTypes<2>,
-                    >,
-                >();
-            __interface
-                .procedure("flush", "", FileCacheClient::SIZES[1usize])
-                .result::<::underpass::__private::ResultOf<(), __FileCacheTypes<2>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure(
+                            "read",
+                            "Reads up to `len` bytes at `offset`.",
+                            FileCacheClient::SIZES[0usize],
+                        )
+                        .argument::<__FileCacheTypes<0>>("file")
+                        .argument::<u64>("offset")
+                        .argument::<u32>("len")
+                        .result::<
+                            ::underpass::__private::ResultOf<
+                                __FileCacheTypes<1>,
+                                __FileCacheTypes<2>,
+                            >,
+                        >();
+                    __interface
+                        .procedure("flush", "", FileCacheClient::SIZES[1usize])
+                        .result::<
+                            ::underpass::__private::ResultOf<(), __FileCacheTypes<2>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

@@ -282,27 +282,30 @@ impl ManyClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
+            crate::mock::__private::wire::Descriptor::of_versions(
                 "Many",
                 "",
-            );
-            __interface
-                .procedure("many", "", ManyClient::SIZES[0usize])
-                .argument::<u8>("a")
-                .argument::<u8>("b")
-                .argument::<u8>("c")
-                .argument::<u8>("d")
-                .argument::<u8>("e")
-                .argument::<u8>("f")
-                .argument::<u8>("g")
-                .argument::<u8>("h")
-                .argument::<u8>("i")
-                .argument::<u8>("j")
-                .argument::<u8>("k")
-                .argument::<u8>("l")
-                .argument::<::std::string::String>("m")
-                .result::<crate::mock::__private::ResultOf<(), __ManyTypes<0>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("many", "", ManyClient::SIZES[0usize])
+                        .argument::<u8>("a")
+                        .argument::<u8>("b")
+                        .argument::<u8>("c")
+                        .argument::<u8>("d")
+                        .argument::<u8>("e")
+                        .argument::<u8>("f")
+                        .argument::<u8>("g")
+                        .argument::<u8>("h")
+                        .argument::<u8>("i")
+                        .argument::<u8>("j")
+                        .argument::<u8>("k")
+                        .argument::<u8>("l")
+                        .argument::<::std::string::String>("m")
+                        .result::<
+                            crate::mock::__private::ResultOf<(), __ManyTypes<0>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

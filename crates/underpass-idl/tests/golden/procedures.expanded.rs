@@ -261,20 +261,25 @@ impl FramesClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
+            ::underpass::__private::wire::Descriptor::of_versions(
                 "Frames",
                 "",
-            );
-            __interface
-                .procedure("put", "", FramesClient::SIZES[0usize])
-                .argument::<::underpass::__private::wire::ListOf<u8>>("frame")
-                .calls(2u32)
-                .result::<::underpass::__private::ResultOf<(), __FramesTypes<0>>>();
-            __interface
-                .procedure("newest", "", FramesClient::SIZES[1usize])
-                .calls(8u32)
-                .result::<::underpass::__private::ResultOf<u64, __FramesTypes<0>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("put", "", FramesClient::SIZES[0usize])
+                        .argument::<::underpass::__private::wire::ListOf<u8>>("frame")
+                        .calls(2u32)
+                        .result::<
+                            ::underpass::__private::ResultOf<(), __FramesTypes<0>>,
+                        >();
+                    __interface
+                        .procedure("newest", "", FramesClient::SIZES[1usize])
+                        .calls(8u32)
+                        .result::<
+                            ::underpass::__private::ResultOf<u64, __FramesTypes<0>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

@@ -251,14 +251,17 @@ impl ProvidedClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
+            crate::mock::__private::wire::Descriptor::of_versions(
                 "Provided",
                 "",
-            );
-            __interface
-                .procedure("provided", "", ProvidedClient::SIZES[0usize])
-                .result::<crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("provided", "", ProvidedClient::SIZES[0usize])
+                        .result::<
+                            crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

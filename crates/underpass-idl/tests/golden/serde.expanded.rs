@@ -270,18 +270,22 @@ impl SearchClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
+            ::underpass::__private::wire::Descriptor::of_versions(
                 "Search",
                 "",
-            );
-            __interface
-                .procedure("find", "", SearchClient::SIZES[0usize])
-                .argument::<__SearchTypes<0>>("query")
-                .argument::<__SearchTypes<1>>("limits")
-                .result::<
-                    ::underpass::__private::ResultOf<__SearchTypes<2>, __SearchTypes<3>>,
-                >();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("find", "", SearchClient::SIZES[0usize])
+                        .argument::<__SearchTypes<0>>("query")
+                        .argument::<__SearchTypes<1>>("limits")
+                        .result::<
+                            ::underpass::__private::ResultOf<
+                                __SearchTypes<2>,
+                                __SearchTypes<3>,
+                            >,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

@@ -258,16 +258,19 @@ impl BlocksClient {
         static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
+            crate::mock::__private::wire::Descriptor::of_versions(
                 "Blocks",
                 "",
-            );
-            __interface
-                .procedure("shared", "", BlocksClient::SIZES[0usize])
-                .argument::<::std::vec::Vec<::core::primitive::u8>>("block")
-                .argument::<u64>("at")
-                .result::<crate::mock::__private::ResultOf<(), __BlocksTypes<0>>>();
-            __interface.finish()
+                |__interface| {
+                    __interface
+                        .procedure("shared", "", BlocksClient::SIZES[0usize])
+                        .argument::<::std::vec::Vec<::core::primitive::u8>>("block")
+                        .argument::<u64>("at")
+                        .result::<
+                            crate::mock::__private::ResultOf<(), __BlocksTypes<0>>,
+                        >();
+                },
+            )
         });
         &__DESCRIPTOR
     }

@@ -6,7 +6,7 @@ use crate::binding::name;
 use crate::binding::replaced::GLANCE;
 use crate::binding::running::{BoundServer, Running};
 use crate::binding::service::Service;
-use crate::control::clerk::{Exported, Offer, clerk};
+use crate::control::clerk::{Exported, Offer, clerk, share_a_version};
 use crate::error::{Error, ExportError};
 use std::collections::HashMap;
 use std::io;
@@ -33,8 +33,8 @@ const DRAIN: Duration = Duration::from_secs(60);
 pub struct Server {
     directory: Directory,
     mode: u32,
-    /// The names, each with its implementation.
-    exports: Vec<(String, Service)>,
+    /// The names, each with its implementations.
+    exports: Vec<(String, Vec<Service>)>,
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
     replace: bool,
@@ -84,6 +84,10 @@ impl Server {
     /// Exports `service` as `name`, with the options that were set on the service. A name has 1 to
     /// 64 bytes, no `/` and no NUL.
     ///
+    /// A name can have several services, for clients of versions of the interface that do not fit
+    /// together. Each client gets the service whose version it knows. Two of them must not have a
+    /// version in common.
+    ///
     /// # Examples
     /// ```no_run
     /// # fn server(fs: underpass::Service, admin: underpass::Service) -> underpass::Server {
@@ -94,7 +98,11 @@ impl Server {
     /// # }
     /// ```
     pub fn export(mut self, name: impl Into<String>, service: Service) -> Self {
-        self.exports.push((name.into(), service));
+        let name = name.into();
+        match self.exports.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, services)) => services.push(service),
+            None => self.exports.push((name, vec![service])),
+        }
         self
     }
 
@@ -145,16 +153,19 @@ impl Server {
         let mut offers = Vec::new();
         let mut names = self.exports.iter().map(|(name, _)| name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
+        if let Some((name, _)) = self.exports.iter().find(|(_, services)| share_a_version(services)) {
+            return Err(ExportError::SameVersion(name.clone()).into());
+        }
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
         barrier::register();
         underpass_threads::start().listen();
         let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
-        for (_, service) in &self.exports {
+        for service in self.exports.iter().flat_map(|(_, services)| services) {
             underpass_threads::provide_e_stacks(service.options.stack).map_err(|e| {
                 ExportError::System("there is no address space for a stack of `Service::stack_size`", e)
             })?;
         }
-        for (name, service) in self.exports {
+        for (name, services) in self.exports {
             let path = self.directory.join(&name);
             let stand = if self.replace { Listening::replace } else { Listening::bind };
             let listening = stand(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
@@ -162,7 +173,7 @@ impl Server {
                 _ => ExportError::Name(path.clone(), e),
             })?;
             let standing = listening.standing().clone();
-            if service.options.authorize.is_some() {
+            if services.iter().any(|service| service.options.authorize.is_some()) {
                 // Start it now: the domain may enter a sandbox later.
                 let asks = clerk().and_then(|clerk| clerk.authorizer().start());
                 asks.map_err(|e| {
@@ -170,7 +181,7 @@ impl Server {
                 })?;
             }
             let (quotas, endings) = (quotas.clone(), running.endings.clone());
-            let offer = Arc::new(Offer { name: name.into(), service, quotas, endings });
+            let offer = Arc::new(Offer { name: name.into(), services, quotas, endings });
             let key = clerk()
                 .and_then(|clerk| clerk.export(Exported { listening, offer: offer.clone() }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;

@@ -14,6 +14,8 @@ use underpass_threads::critical;
 pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
+    /// Which of the export's services it is a binding of.
+    service: usize,
     record: Arc<BindingRecord>,
     /// Whether the client may pass the binding on.
     shareable: bool,
@@ -47,14 +49,15 @@ impl Members {
 }
 
 impl Family {
-    /// The group of a binding of `export`, without channels.
+    /// The group of a binding of one `service` of `export`, without channels.
     pub(crate) fn new(
         export: u64,
+        service: usize,
         record: Arc<BindingRecord>,
         shareable: bool,
         clock_offset: ClockOffset,
     ) -> Arc<Self> {
-        Arc::new(Self { export, record, shareable, clock_offset, members: Mutex::default() })
+        Arc::new(Self { export, service, record, shareable, clock_offset, members: Mutex::default() })
     }
 
     pub(crate) fn is_shareable(&self) -> bool {
@@ -99,6 +102,10 @@ impl Family {
 
     pub(crate) fn export(&self) -> u64 {
         self.export
+    }
+
+    pub(crate) fn service(&self) -> usize {
+        self.service
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -224,7 +231,7 @@ mod tests {
         let (ours, _theirs) = Socket::pair().unwrap();
         let peer = Peer::of(&BindingLink::new(Connection::new(ours))).unwrap();
         let record = BindingRecord::new(Binding::new("name".into(), peer, None), None, Arc::default());
-        let family = Family::new(0, record, false, ClockOffset::default());
+        let family = Family::new(0, 0, record, false, ClockOffset::default());
         assert!((1..CHANNELS).all(|number| family.next_channel_number() == Some(number as u8)));
         assert!(family.next_channel_number().is_none() && family.next_channel_number().is_none());
     }
@@ -239,7 +246,7 @@ mod tests {
         for (on_end, expected) in [(Some(on_end), 1), (None, 1)] {
             let binding = Binding::new("name".into(), Peer::here(), None);
             let record = BindingRecord::new(binding, on_end, endings.clone());
-            let family = Family::new(0, record, false, ClockOffset::default());
+            let family = Family::new(0, 0, record, false, ClockOffset::default());
             // A channel with a call under way.
             family.begins();
             assert!(!endings.are_over(), "an open binding has its end before it");

@@ -1,14 +1,14 @@
 //! The messages that make a binding: the client's hello and the server's answer. Each side checks
 //! what the other has sent.
-//! the other sent.
 
 use crate::binding::clock_offset::{self, Clock};
 use std::io;
+use std::ops::RangeInclusive;
 use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_os::{barrier, cpu};
 use underpass_processor::Pool;
-use underpass_wire::{Decode, Encode};
+use underpass_wire::{Decode, Descriptor, Encode};
 
 const MAGIC: u32 = 0x5552_5043;
 
@@ -16,6 +16,8 @@ const MAGIC: u32 = 0x5552_5043;
 pub(crate) const LONGEST: usize = 64 * 1024;
 /// Bytes of the longest hello that a server accepts. Leaves space for fields of later versions.
 pub(crate) const LONGEST_HELLO: usize = 1024;
+/// How many versions of an interface a hello may name.
+const VERSIONS: RangeInclusive<usize> = 1..=Descriptor::MOST_VERSIONS as usize;
 const MOST_TEXT: usize = LONGEST - 256;
 
 /// The facts about a domain that its peers need.
@@ -83,7 +85,8 @@ pub(crate) struct CpuPlacement {
 /// Client to server: the interface that the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
-    pub(crate) hash: u64,
+    /// The hashes of the versions that the client knows of it, the newest first.
+    pub(crate) hashes: Vec<u64>,
     pub(crate) capabilities: Capabilities,
     pub(crate) clock: Clock,
 }
@@ -93,6 +96,8 @@ pub(crate) struct Hello {
 pub(crate) enum HelloReply {
     Welcome {
         capabilities: Capabilities,
+        /// The hash of the version that both sides know.
+        hash: u64,
         /// Names the state that the export serves, if the server named it.
         state: Option<u128>,
     },
@@ -133,7 +138,7 @@ fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), self.hash, self.capabilities.parts(), self.clock.parts()))
+        written(&(head(), &self.hashes[..], self.capabilities.parts(), self.clock.parts()))
     }
 
     /// Decodes a hello. The error is the answer that the server sends instead.
@@ -144,16 +149,20 @@ impl Hello {
         if spoken != head() {
             return Err(HelloReply::OtherVersion { version: VERSION });
         }
-        let (_, hash, capabilities, clock): (Head, u64, EncodedCapabilities, clock_offset::EncodedClock) =
-            read(bytes).ok_or_else(|| HelloReply::Failed { why: "the hello is malformed".to_owned() })?;
-        Ok(Self { hash, capabilities: Capabilities::of(capabilities), clock: Clock::of(clock) })
+        type Encoded = (Head, Vec<u64>, EncodedCapabilities, clock_offset::EncodedClock);
+        let (_, hashes, capabilities, clock) = read(bytes)
+            .filter(|(_, hashes, ..): &Encoded| VERSIONS.contains(&hashes.len()))
+            .ok_or_else(|| HelloReply::Failed { why: "the hello is malformed".to_owned() })?;
+        Ok(Self { hashes, capabilities: Capabilities::of(capabilities), clock: Clock::of(clock) })
     }
 }
 
 impl HelloReply {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { capabilities, state } => written(&(head(), 0u8, capabilities.parts(), *state)),
+            Self::Welcome { capabilities, hash, state } => {
+                written(&(head(), 0u8, capabilities.parts(), *hash, *state))
+            }
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
@@ -169,9 +178,8 @@ impl HelloReply {
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
             0 => read(bytes).map(
-                |(_, _, capabilities, state): (Head, u8, EncodedCapabilities, Option<u128>)| Self::Welcome {
-                    capabilities: Capabilities::of(capabilities),
-                    state,
+                |(_, _, capabilities, hash, state): (Head, u8, EncodedCapabilities, u64, Option<u128>)| {
+                    Self::Welcome { capabilities: Capabilities::of(capabilities), hash, state }
                 },
             ),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
@@ -201,11 +209,15 @@ mod tests {
     #[test]
     fn messages_survive_the_socket() {
         let capabilities = Capabilities { barriers: true, only_cpu: Some(1), donated_only: true };
-        let hello = Hello { hash: 7, capabilities, clock: Clock::of((-5, 6)) };
-        assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
+        for count in [1, 2, *VERSIONS.end()] {
+            let hashes = (0..count as u64).collect();
+            let hello = Hello { hashes, capabilities, clock: Clock::of((-5, 6)) };
+            assert!(hello.to_bytes().len() <= LONGEST_HELLO);
+            assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
+        }
         for answer in [
-            HelloReply::Welcome { capabilities, state: None },
-            HelloReply::Welcome { capabilities, state: Some(u128::MAX - 1) },
+            HelloReply::Welcome { capabilities, hash: 7, state: None },
+            HelloReply::Welcome { capabilities, hash: 8, state: Some(u128::MAX - 1) },
             HelloReply::OtherVersion { version: 9 },
             HelloReply::OtherInterface { hash: 3, text: "text".to_owned() },
             HelloReply::Failed { why: "no".to_owned() },
@@ -219,7 +231,8 @@ mod tests {
     #[test]
     fn malformed_messages_are_refused() {
         let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
-        let bytes = Hello { hash: 7, capabilities, clock: Clock::own() }.to_bytes();
+        let hello = |hashes| Hello { hashes, capabilities, clock: Clock::own() }.to_bytes();
+        let bytes = hello(vec![7, 8]);
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }
@@ -227,6 +240,9 @@ mod tests {
         other[4] += 1;
         assert_eq!(Hello::from_bytes(&other), Err(HelloReply::OtherVersion { version: VERSION }));
         assert!(HelloReply::from_bytes(&bytes[..3]).is_err());
+        for count in [0, VERSIONS.end() + 1] {
+            assert!(Hello::from_bytes(&hello(vec![7; count])).is_err(), "{count} versions");
+        }
     }
 
     #[test]

@@ -187,7 +187,7 @@ pub(crate) fn introduce(
     until: Until<'_>,
 ) -> Result<Bound, ImportError> {
     let own = Capabilities::own();
-    let hello = Hello { hash: descriptor.hash, capabilities: own, clock: Clock::own() };
+    let hello = Hello { hashes: descriptor.hashes(), capabilities: own, clock: Clock::own() };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -209,9 +209,12 @@ pub(crate) fn introduce(
     }
     let answer = HelloReply::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
-        HelloReply::Welcome { capabilities, state } => {
+        HelloReply::Welcome { capabilities, hash, state } => {
             let files = PassedFiles::new(received.files, &socket.unclosed());
-            let (end, key) = bound(socket, by_ticket, files, own, capabilities, descriptor)?;
+            let version = descriptor.version(hash).ok_or_else(|| {
+                ImportError::Refused(path.into(), "it names a version that this client does not know".into())
+            })?;
+            let (end, key) = bound(socket, by_ticket, files, own, capabilities, version.astack)?;
             Ok(Bound { end, state, key })
         }
         HelloReply::OtherVersion { version } => Err(ImportError::Version(format!(
@@ -258,14 +261,14 @@ fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError
 }
 
 /// The client's end of a new binding, and its key at the clerk. `files` are the region and, if the
-/// binding was made by a ticket, the socket that the server reads.
+/// binding was made by a ticket, the socket that the server reads. Its A-stacks have `astack` bytes.
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
     mut files: PassedFiles,
     own: Capabilities,
     theirs: Capabilities,
-    descriptor: &Descriptor,
+    astack: usize,
 ) -> Result<(Arc<ClientEnd>, u64), ImportError> {
     let system = |what| move |e| ImportError::System(what, e);
     // The kernel drops files if this process can open no more.
@@ -276,7 +279,7 @@ fn bound(
         false => BindingLink::new(socket),
         true => BindingLink::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
     };
-    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(descriptor.astack()))
+    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(astack))
         .map_err(system("the server's memory can't be used"))?;
     failpoint!("import-mapped");
     let control = ControlSocket::new(link, None);

@@ -218,6 +218,7 @@ impl<'a> Answer<'a> {
             Some(Status::Closed) => self.end.turned_away(),
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
+            Some(Status::NoProcedure) => CallError::Unsupported(Outcome::NotStarted),
             Some(Status::Done) | None => self.end.violated("a reply of no known status"),
         }
     }

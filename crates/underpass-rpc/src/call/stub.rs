@@ -53,12 +53,13 @@ impl<L: ?Sized> Drop for Here<L> {
 }
 
 impl<L: ?Sized + Send + Sync + 'static> Here<L> {
-    /// A new binding to an implementation in this domain, if an `L` implements it.
-    fn of(offer: &Offer) -> Option<Self> {
-        let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
+    /// A new binding to an implementation of this very interface in this domain, if it is an `L`.
+    fn of(offer: &Offer, descriptor: &Descriptor) -> Option<Self> {
+        let service = offer.services.iter().find(|service| service.descriptor.hash == descriptor.hash)?;
+        let local = service.local.downcast_ref::<Arc<L>>()?.clone();
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
-        let record = BindingRecord::new(binding, offer.service.options.on_end.clone(), Arc::default());
+        let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
         Some(Self { local, record })
     }
 }
@@ -174,8 +175,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ) -> Result<Self, ImportError> {
         let directory = Directory::from_environment();
         let path = import::path_of(&directory, name)?;
-        let own = local_exports::find(&path).filter(|offer| offer.service.descriptor.hash == descriptor.hash);
-        let to = match own.as_ref().and_then(|offer| Here::of(offer)) {
+        let to = match local_exports::find(&path).and_then(|offer| Here::of(&offer, descriptor)) {
             Some(here) => To::Here(Arc::new(here)),
             None => import(directory)?,
         };

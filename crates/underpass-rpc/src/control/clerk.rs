@@ -5,10 +5,12 @@
 
 mod admission;
 mod authorizer;
+mod offer;
 mod sharing;
 mod table;
 
-pub(crate) use self::table::{Exported, Offer};
+pub(crate) use self::offer::{Offer, share_a_version};
+pub(crate) use self::table::Exported;
 
 use self::authorizer::Authorizer;
 use self::table::{WatchEntry, WatchTable};

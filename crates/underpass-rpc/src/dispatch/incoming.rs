@@ -16,23 +16,25 @@ use underpass_wire::{ArgumentPlace, Carried, DecodeError, Encode};
 #[repr(u16)]
 pub(crate) enum Status {
     /// The bytes are the result.
-    Done,
+    Done = 0,
     /// The procedure panicked; the bytes are its message.
-    Panicked,
+    Panicked = 1,
     /// The arguments don't fit the interface, and the procedure was not started; the bytes say why.
-    BadArguments,
+    BadArguments = 2,
     /// There was no room for the arguments, and the procedure was not started; the bytes say why.
-    NoResources,
+    NoResources = 3,
     /// The client wanted the call no more, and the procedure was not started.
-    Unwanted,
+    Unwanted = 4,
     /// The server takes no more calls, and the procedure was not started.
-    Closed,
+    Closed = 5,
     /// The executor dropped the handler's future before it ended.
-    Dropped,
+    Dropped = 6,
     /// The executor dropped the future before it ran it for the first time.
-    DroppedUnstarted,
+    DroppedUnstarted = 7,
     /// The procedure has ended, and there is no room for its result; the bytes say why.
-    NoRoomForResult,
+    NoRoomForResult = 8,
+    /// The server's version of the interface has no such procedure.
+    NoProcedure = 10,
 }
 
 impl Status {
@@ -47,6 +49,7 @@ impl Status {
             Self::Dropped,
             Self::DroppedUnstarted,
             Self::NoRoomForResult,
+            Self::NoProcedure,
         ]
         .into_iter()
         .find(|s| *s as u16 == what)
@@ -193,14 +196,13 @@ impl<'a> IncomingCall<'a> {
         Ok((self.end.own().ok_or_else(closed)?, self.reply.slot()))
     }
 
-    /// There is no such procedure.
+    /// There is no such procedure: the client may know a newer version of the interface.
     ///
     /// # Errors
     /// Always: it says so.
     #[cold]
     pub fn unknown(&mut self) -> Result<(), Refused> {
-        let why = format!("there is no procedure {}", self.procedure);
-        Err(Refused { status: Status::BadArguments, why })
+        Err(Refused { status: Status::NoProcedure, why: String::new() })
     }
 }
 

@@ -102,6 +102,11 @@ pub enum CallError {
     /// *Repeat:* only if executing the call twice does no harm, over a new binding. *Remedy:* none
     /// on this side: the peer has a fault.
     ProtocolViolation(String),
+    /// The server exports an older version of the interface, which has no such method. Over a
+    /// resilient binding an attempt at an earlier server may have executed the call. *Repeat:* if
+    /// the [`Outcome`] allows, after the remedy. *Remedy:* do it by methods of the older version,
+    /// or have the server upgraded.
+    Unsupported(Outcome),
     /// Arguments (*not started*) or results (*executed*) do not fit the interface. *Repeat:*
     /// useless, because it fails in the same way. *Remedy:* build both sides from the same source
     /// of the interface.
@@ -125,7 +130,7 @@ impl CallError {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
             Self::Abandoned(outcome) | Self::Cancelled(outcome) | Self::Captured(outcome) => *outcome,
             Self::Revoked(outcome) | Self::Dropped(outcome) | Self::Restarted(outcome, _) => *outcome,
-            Self::Decode(outcome, _) | Self::NoResources(outcome, _) => *outcome,
+            Self::Decode(outcome, _) | Self::NoResources(outcome, _) | Self::Unsupported(outcome) => *outcome,
             Self::Overloaded | Self::Forked | Self::Deadlock => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
         }
@@ -147,6 +152,7 @@ impl CallError {
             | Self::Restarted(outcome, _)
             | Self::Decode(outcome, _)
             | Self::NoResources(outcome, _)
+            | Self::Unsupported(outcome)
                 if *outcome == Outcome::NotStarted =>
             {
                 *outcome = earlier;
@@ -188,6 +194,7 @@ impl CallError {
             Self::Abandoned(_) => "the call was abandoned before the reply came",
             Self::Cancelled(_) => "the waiting thread was cancelled, or its own caller gave up",
             Self::Captured(_) => "too many abandoned calls still run in the server, so the binding is closed",
+            Self::Unsupported(_) => "the server's version of the interface has no such method",
             Self::Forked => "this process was forked off the one that has the binding",
             Self::Overloaded => "too many calls at once over this binding",
             Self::Deadlock => {
@@ -231,6 +238,7 @@ impl CallError {
             Self::Dropped(_) => "find out why the executor ended",
             Self::ProtocolViolation(_) => "the peer has a fault",
             Self::Decode(..) => "build both sides from the same source",
+            Self::Unsupported(_) => "upgrade the server, or use methods of the older version",
             Self::NoResources(..) => "see `ulimit -n` and `free`",
         }
     }
@@ -277,6 +285,7 @@ impl CallError {
             Self::Restarted(outcome, why) => (33 + *outcome as u8, why),
             Self::Decode(outcome, text) => (36 + *outcome as u8, text),
             Self::NoResources(outcome, text) => (39 + *outcome as u8, text),
+            Self::Unsupported(outcome) => (45 + *outcome as u8, ""),
         }
     }
 }
@@ -318,6 +327,7 @@ impl Decode for CallError {
             36..=38 => Self::Decode(outcome, text),
             39..=41 => Self::NoResources(outcome, text),
             42 => Self::Deadlock,
+            45..=47 => Self::Unsupported(outcome),
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }
@@ -344,6 +354,7 @@ impl From<CallError> for io::Error {
             CallError::Overloaded => io::ErrorKind::ResourceBusy,
             CallError::NoResources(..) => io::ErrorKind::OutOfMemory,
             CallError::Deadlock => io::ErrorKind::Deadlock,
+            CallError::Unsupported(_) => io::ErrorKind::Unsupported,
             CallError::Decode(..) | CallError::ProtocolViolation(_) => io::ErrorKind::InvalidData,
             // Not `Interrupted`: `std` repeats an operation that returns it.
             _ => io::ErrorKind::Other,
@@ -391,6 +402,7 @@ mod tests {
                 CallError::Cancelled(outcome),
                 CallError::Captured(outcome),
                 CallError::Dropped(outcome),
+                CallError::Unsupported(outcome),
                 CallError::Restarted(outcome, text()),
                 CallError::Decode(outcome, text()),
                 CallError::NoResources(outcome, text()),

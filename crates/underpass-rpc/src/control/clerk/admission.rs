@@ -1,7 +1,7 @@
 //! Admission of clients: from a connection to a binding.
 
-use super::table::{Exported, Offer, WatchEntry, WatchTable};
-use super::{Clerk, clerk};
+use super::table::{Exported, WatchEntry, WatchTable};
+use super::{Clerk, Offer, clerk};
 use crate::binding::clock_offset::{Clock, ClockOffset};
 use crate::binding::exit_events::notify;
 use crate::binding::family::Family;
@@ -11,6 +11,7 @@ use crate::binding::limits::ChannelQuota;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::record::BindingRecord;
+use crate::binding::service::Service;
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::ChannelMailbox;
@@ -24,6 +25,7 @@ use underpass_channel::Channel;
 use underpass_channel::layout::{region, stack_of};
 use underpass_os::{Connected, clock, failpoint};
 use underpass_threads::panic_message;
+use underpass_wire::InterfaceVersion;
 
 /// How long to wait for files to be closed before accepting again, in ns.
 const PAUSE: u64 = 20_000_000;
@@ -42,6 +44,9 @@ struct Importer {
     quota: ChannelQuota,
     export: u64,
     offer: Arc<Offer>,
+    /// Which of the offer's services it gets, and the version that both sides know.
+    service: usize,
+    version: InterfaceVersion,
     /// When the binding must end that the client gets by a ticket, if it must.
     until: Option<u64>,
 }
@@ -111,15 +116,22 @@ impl Clerk {
         }
     }
 
-    /// The client at the other end of `link` has sent `hello`. Its binding must end at `until`.
-    pub(super) fn handle_hello(&self, link: Arc<BindingLink>, export: u64, hello: &[u8], until: Option<u64>) {
+    /// The client at the other end of `link` has sent `hello`. If it comes by a ticket, that was
+    /// made for the binding `by`.
+    pub(super) fn handle_hello(
+        &self,
+        link: Arc<BindingLink>,
+        export: u64,
+        hello: &[u8],
+        by: Option<&Family>,
+    ) {
         let offer = match self.table().row(export) {
             Some(WatchEntry::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
-        let importer = hello.and_then(|hello| Importer::new(link.clone(), hello, export, offer, until));
+        let importer = hello.and_then(|hello| Importer::new(link.clone(), &hello, export, offer, by));
         match importer {
             Ok(importer) => self.authorize(importer),
             Err(answer) => send_reply(&link, &answer),
@@ -128,7 +140,7 @@ impl Clerk {
 
     /// Decides whether `importer` gets a binding: asks `authorize` if the export has it.
     fn authorize(&self, importer: Importer) {
-        let Some(authorize) = importer.offer.service.options.authorize.clone() else {
+        let Some(authorize) = importer.service().options.authorize.clone() else {
             return self.make_binding(importer, &Grant::allow());
         };
         let (link, user) = (importer.link.clone(), importer.peer.uid());
@@ -153,30 +165,32 @@ impl Clerk {
 
     /// Makes the binding, or tells the client why there is none.
     fn make_binding(&self, importer: Importer, grant: &Grant) {
-        let Importer { link, capabilities, clock_offset, peer, quota, export, offer, until } = importer;
+        let service = importer.service().clone();
+        let stack = stack_of(importer.version.astack);
+        let Importer { link, capabilities, clock_offset, peer, quota, export, offer, until, .. } = importer;
         let made = match &grant.refusal {
             Some(why) => Err(HelloReply::Denied { why: why.clone() }),
-            None => make_channel(capabilities, stack_of(offer.service.descriptor.astack())),
+            None => make_channel(capabilities, stack),
         };
         let (channel, file, placement) = match made {
             Ok(made) => made,
             Err(answer) => return send_reply(&link, &answer),
         };
         failpoint!("greet-made");
-        let expires = grant.expires.or(offer.service.options.expires).map(clock::deadline_ns);
+        let expires = grant.expires.or(service.options.expires).map(clock::deadline_ns);
         let expires = expires.into_iter().chain(until).min();
-        let shareable = grant.sharing.allows(offer.service.options.shareable);
+        let shareable = grant.sharing.allows(service.options.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let record = BindingRecord::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
-        let family = Family::new(export, record, shareable, clock_offset);
-        link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
+        let record = BindingRecord::new(binding, service.options.on_end.clone(), offer.endings.clone());
+        let family = Family::new(export, importer.service, record, shareable, clock_offset);
+        link.reading().admit_files(service.descriptor.client_may_pass_files());
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(link.clone(), Some(&quota)), &quota);
         // The binding can't end for good before it is known whether the client got it. The client
         // may die, and the binding be revoked, at any time.
         family.begins();
-        let end = ServerEnd::new(channel, mailbox, &offer.service, placement, family.clone(), quota);
-        let welcome =
-            HelloReply::Welcome { capabilities: Capabilities::own(), state: offer.service.options.state };
+        let end = ServerEnd::new(channel, mailbox, &service, placement, family.clone(), quota);
+        let (hash, state) = (importer.version.hash, service.options.state);
+        let welcome = HelloReply::Welcome { capabilities: Capabilities::own(), hash, state };
         if !self.hand_over(&end, &link, file, &welcome) {
             family.record().nobody_got_it();
         }
@@ -233,15 +247,14 @@ impl Importer {
     /// A client that sent `hello`. The error is the answer to send instead of a binding.
     fn new(
         link: Arc<BindingLink>,
-        hello: Hello,
+        hello: &Hello,
         export: u64,
         offer: Arc<Offer>,
-        until: Option<u64>,
+        by: Option<&Family>,
     ) -> Result<Self, HelloReply> {
-        let descriptor = offer.service.descriptor;
-        if hello.hash != descriptor.hash {
-            return Err(HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
-        }
+        // A ticket gives no more than the binding has for which it was made.
+        let (service, version) = offer.choose(&hello.hashes, by.map(Family::service))?;
+        let until = by.and_then(|by| by.binding().expires);
         let clock_offset = Clock::own().offset_from(hello.clock).map_err(|why| HelloReply::Failed { why })?;
         let peer = Peer::of(&link)
             .map_err(|e| HelloReply::Failed { why: format!("the server can't learn who you are: {e}") })?;
@@ -251,9 +264,15 @@ impl Importer {
         }
         let quota = offer
             .quotas
-            .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
+            .admit(peer.uid(), region(stack_of(version.astack)) as u64)
             .map_err(|why| HelloReply::Limit { why })?;
-        Ok(Self { link, capabilities: hello.capabilities, clock_offset, peer, quota, export, offer, until })
+        let capabilities = hello.capabilities;
+        Ok(Self { link, capabilities, clock_offset, peer, quota, export, offer, service, version, until })
+    }
+
+    /// The service that it gets.
+    fn service(&self) -> &Service {
+        &self.offer.services[self.service]
     }
 }
 
@@ -276,7 +295,6 @@ fn make_channel(theirs: Capabilities, stack: usize) -> Result<(Channel, OwnedFd,
 mod tests {
     use super::*;
     use crate::binding::limits::{Limits, Quotas};
-    use crate::binding::service::Service;
     use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
     use std::collections::HashMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -295,7 +313,7 @@ mod tests {
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         Offer {
             name: name.into(),
-            service: change(Service::new(descriptor, Arc::new(Nothing), Arc::new(()))),
+            services: vec![change(Service::new(descriptor, Arc::new(Nothing), Arc::new(())))],
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
             endings: Arc::default(),
         }
@@ -346,8 +364,19 @@ mod tests {
             let theirs = (!gone).then_some(theirs);
             let quota = offer.quotas.admit(peer.uid(), 0).unwrap();
             let offer = offer.clone();
-            let importer =
-                Importer { link, capabilities, clock_offset, peer, quota, export, offer, until: None };
+            let version = offer.services[0].descriptor.versions[0];
+            let importer = Importer {
+                link,
+                capabilities,
+                clock_offset,
+                peer,
+                quota,
+                export,
+                offer,
+                service: 0,
+                version,
+                until: None,
+            };
             clerk.make_binding(importer, &Grant::allow());
             theirs
         };

@@ -84,6 +84,6 @@ impl Clerk {
         }
         let Ok((reading, theirs)) = Socket::pair() else { return };
         let link = BindingLink::of_two(Connection::new(reading), sending, Some(theirs));
-        self.handle_hello(link, by.export(), &message.bytes, by.binding().expires);
+        self.handle_hello(link, by.export(), &message.bytes, Some(by));
     }
 }

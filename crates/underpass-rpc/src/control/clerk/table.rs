@@ -1,9 +1,8 @@
 //! The table of what the clerk watches.
 
+use super::offer::Offer;
 use crate::binding::family::Family;
-use crate::binding::limits::{ChannelQuota, Quotas};
-use crate::binding::record::Endings;
-use crate::binding::service::Service;
+use crate::binding::limits::ChannelQuota;
 use crate::call::client::ClientEnd;
 use crate::control::connection::Connection;
 use crate::control::peer_death::PeerDeathWatch;
@@ -15,20 +14,11 @@ use std::sync::{Arc, Weak};
 use underpass_os::Listening;
 use underpass_processor::Line;
 
-/// An interface under a name.
+/// A name, and what is exported under it.
 #[derive(Debug)]
 pub(crate) struct Exported {
     pub(crate) listening: Listening,
     pub(crate) offer: Arc<Offer>,
-}
-
-/// What clients get, and with which options.
-#[derive(Debug)]
-pub(crate) struct Offer {
-    pub(crate) name: Arc<str>,
-    pub(crate) service: Service,
-    pub(crate) quotas: Arc<Quotas>,
-    pub(crate) endings: Arc<Endings>,
 }
 
 /// What the clerk watches under a key.

@@ -203,7 +203,7 @@ mod tests {
         let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
         let quota = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
         let record = BindingRecord::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, ClockOffset::default());
+        let family = Family::new(0, 0, record, false, ClockOffset::default());
         let placement = CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));

@@ -1,0 +1,653 @@
+trait Archive {
+    fn stat(&self, path: &str) -> Result<Stat, FsError>;
+    fn remove(&self, path: &str) -> Result<(), FsError>;
+    fn compact(&self) -> Result<(), FsError>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __ArchiveDispatch(::std::sync::Arc::clone(&__local)),
+        );
+        ::underpass::__private::Service::new::<
+            dyn Archive + ::core::marker::Send + ::core::marker::Sync,
+        >(ArchiveClient::descriptor(), __stub, __local)
+    }
+    /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
+    /// it. Others run where that one waits.
+    #[allow(dead_code)]
+    fn serve_exclusive(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Archive::serve(
+            __ArchiveExclusive(::underpass::__private::Exclusive::interleaving(self)),
+        )
+    }
+    /// As `serve_exclusive`. Others run when a call has ended.
+    #[allow(dead_code)]
+    fn serve_sequential(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + 'static,
+    {
+        Archive::serve(
+            __ArchiveExclusive(::underpass::__private::Exclusive::sequential(self)),
+        )
+    }
+}
+/// The types of [`Archive`].
+#[doc(hidden)]
+enum __ArchiveTypes<const TYPE: ::core::primitive::usize> {}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::wire::Carried for __ArchiveTypes<0> {
+    type Itself = Stat;
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl ::underpass::__private::CarriedError for __ArchiveTypes<1> {
+    type Itself = FsError;
+    #[inline]
+    fn from_call_error(__error: ::underpass::__private::CallError) -> Self::Itself {
+        ::underpass::__private::FromCallError::from_call_error(__error)
+    }
+}
+/// The client stub of [`Archive`]: its implementation in another process.
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
+#[allow(dead_code)]
+struct ArchiveClient {
+    stub: ::underpass::__private::Stub<
+        dyn Archive + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl ArchiveClient {
+    /// Imports the interface that is exported as `name`. If this domain exports it itself,
+    /// calls are direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface. Each variant
+    /// names the remedy.
+    fn import(
+        name: &::core::primitive::str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or that will be within `time`.
+    ///
+    /// This also waits for a name whose server is dead, because the server may be started
+    /// again. Where nothing restarts servers, [`import`](Self::import) reports at once that
+    /// the server is dead.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), when the time is over.
+    fn import_within(
+        name: &::core::primitive::str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, and waits for it if necessary.
+    /// Whenever the binding ends, it imports the interface again. A binding ends when its
+    /// server ends, is replaced, or revokes the binding. Calls that were not started are
+    /// repeated then, and so are calls of methods marked `#[idempotent]`. Each other call
+    /// returns what is known of it.
+    ///
+    /// A server may have given this client ids or sessions that mean nothing to the next
+    /// server, or something else. So after a restart calls fail with a restart error, until
+    /// [`acknowledge_restart`](Self::acknowledge_restart) is called. This does not happen
+    /// if the interface is `stateless`, or if the next server declares that it has the same
+    /// state.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient(
+        name: &::core::primitive::str,
+        policy: ::underpass::__private::Policy,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
+    /// As [`import_resilient`](Self::import_resilient). For each binding to a server
+    /// without this client's state, `restore` is called. Its calls precede all others over
+    /// that binding. If it returns `Ok`, the others continue as if there had been no
+    /// restart. So everything that a server gave earlier must be valid again by then, under
+    /// the same values. If it fails, the others get the restart error, with the reason.
+    ///
+    /// Calls wait for `restore` no longer than their deadlines and their patience. When no
+    /// call waits any more, the calls of `restore` are abandoned, and the next call starts
+    /// it again. It runs on a thread of its own. It must make its calls over the stub that
+    /// it is given, because calls over this stub would wait for it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient_with(
+        name: &::core::primitive::str,
+        policy: ::underpass::__private::Policy,
+        restore: impl ::core::ops::Fn(
+            &Self,
+        ) -> ::core::result::Result<
+                (),
+                ::std::boxed::Box<
+                    dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync,
+                >,
+            > + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        let restore = move |__stub| restore(&Self { stub: __stub });
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_resilient_with(
+                name,
+                Self::descriptor(),
+                policy,
+                restore,
+            )?,
+        })
+    }
+    /// Imports the interface that another process passes on over `socket`, a connected Unix
+    /// socket, by `share_with`, within `time`.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import). Nothing has come in time, or what has come does not
+    /// give a binding any more.
+    fn import_from(
+        socket: impl ::std::os::fd::AsFd,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_from(
+                socket,
+                Self::descriptor(),
+                time,
+            )?,
+        })
+    }
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+    /// socket, if the server allows it. That process takes it by `import_from` while this
+    /// binding lasts. It is a client of its own from then on.
+    ///
+    /// # Errors
+    /// The server does not allow it, or there is no room. Each variant names the remedy.
+    fn share_with(
+        &self,
+        socket: impl ::std::os::fd::AsFd,
+    ) -> ::core::result::Result<(), ::underpass::__private::ShareError> {
+        self.stub.share_with(socket)
+    }
+    /// The same binding. Every call over this copy returns with a deadline error after
+    /// `time`.
+    #[must_use]
+    fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// The same binding. A call over this copy donates its caller's processor to a server
+    /// without one, even if other threads are ready.
+    #[must_use]
+    fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
+    /// Call this after calls failed with a restart error. It declares that this copy of the
+    /// stub holds nothing any more that the previous server has given it, and lets it make
+    /// calls again. Each copy needs its own call, also copies that `with_deadline` and
+    /// similar methods have made. Copies made afterwards inherit it.
+    fn acknowledge_restart(&self) {
+        self.stub.acknowledge_restart();
+    }
+    /// The same binding. Callers over this copy are freed when `abandon` is used.
+    #[must_use]
+    fn abandonable(&self, abandon: &::underpass::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold before it loses
+    /// the binding. Each channel has 64 slots; the default is 48 calls.
+    fn quarantine(&self, most: ::core::primitive::u32) {
+        self.stub.quarantine(most);
+    }
+    /// The same binding. `choice` says what a call over this copy does when as many calls
+    /// are in progress as the interface expects.
+    #[must_use]
+    fn when_all_leased(&self, choice: ::underpass::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// The costs of this binding so far.
+    fn counters(&self) -> ::underpass::__private::Counters {
+        self.stub.counters()
+    }
+    /// The bytes of arguments and results, and the A-stacks that follow from them, for each
+    /// procedure in the order of the trait.
+    const SIZES: [::underpass::__private::wire::Sizes; 3usize] = [
+        ::underpass::__private::wire::Sizes::of::<
+            ::underpass::__private::ResultOf<__ArchiveTypes<0>, __ArchiveTypes<1>>,
+        >(
+            &[
+                ::underpass::__private::wire::carried::fixed::<
+                    ::std::string::String,
+                    (),
+                >(),
+            ],
+            ::core::option::Option::None,
+        ),
+        ::underpass::__private::wire::Sizes::of::<
+            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
+        >(
+            &[
+                ::underpass::__private::wire::carried::fixed::<
+                    ::std::string::String,
+                    (),
+                >(),
+            ],
+            ::core::option::Option::None,
+        ),
+        ::underpass::__private::wire::Sizes::of::<
+            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
+        >(&[], ::core::option::Option::None),
+    ];
+    /// Bytes of the interface's A-stacks: the largest that any of its procedures needs.
+    const ASTACK: ::core::primitive::usize = ::underpass::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
+    /// The interface as both sides must know it.
+    fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
+        static __DESCRIPTOR: ::std::sync::LazyLock<
+            ::underpass::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            ::underpass::__private::wire::Descriptor::of_versions(
+                "Archive",
+                "",
+                |__interface| {
+                    __interface
+                        .procedure("stat", "", ArchiveClient::SIZES[0usize])
+                        .argument::<::std::string::String>("path")
+                        .result::<
+                            ::underpass::__private::ResultOf<
+                                __ArchiveTypes<0>,
+                                __ArchiveTypes<1>,
+                            >,
+                        >();
+                    __interface
+                        .procedure("remove", "", ArchiveClient::SIZES[1usize])
+                        .since(2u32)
+                        .argument::<::std::string::String>("path")
+                        .result::<
+                            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
+                        >();
+                    __interface
+                        .procedure("compact", "", ArchiveClient::SIZES[2usize])
+                        .since(3u32)
+                        .calls(1u32)
+                        .result::<
+                            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
+                        >();
+                },
+            )
+        });
+        &__DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl Archive for ArchiveClient {
+    fn stat(&self, path: &str) -> Result<Stat, FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::stat(&*__local, path);
+        }
+        self.stub.call::<_, __ArchiveTypes<0>, __ArchiveTypes<1>>(0u16, &(path,))
+    }
+    fn remove(&self, path: &str) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::remove(&*__local, path);
+        }
+        self.stub.call::<_, (), __ArchiveTypes<1>>(1u16, &(path,))
+    }
+    fn compact(&self) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::compact(&*__local);
+        }
+        self.stub.call::<_, (), __ArchiveTypes<1>>(2u16, &())
+    }
+}
+#[allow(dead_code)]
+impl ArchiveClient {
+    /// `stat` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// The result of the implementation, or the error of the call.
+    #[allow(deprecated, clippy::too_many_arguments)]
+    async fn stat_async(&self, path: &str) -> Result<Stat, FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::stat(&*__local, path);
+        }
+        self.stub
+            .call_async::<_, __ArchiveTypes<0>, __ArchiveTypes<1>>(0u16, &(path,))
+            .await
+    }
+    /// `remove` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// The result of the implementation, or the error of the call.
+    #[allow(deprecated, clippy::too_many_arguments)]
+    async fn remove_async(&self, path: &str) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::remove(&*__local, path);
+        }
+        self.stub.call_async::<_, (), __ArchiveTypes<1>>(1u16, &(path,)).await
+    }
+    /// `compact` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// The result of the implementation, or the error of the call.
+    #[allow(deprecated, clippy::too_many_arguments)]
+    async fn compact_async(&self) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Archive::compact(&*__local);
+        }
+        self.stub.call_async::<_, (), __ArchiveTypes<1>>(2u16, &()).await
+    }
+}
+/// The server stub of [`Archive`].
+#[doc(hidden)]
+struct __ArchiveDispatch<__T>(::std::sync::Arc<__T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<__T> ::underpass::__private::Dispatch for __ArchiveDispatch<__T>
+where
+    __T: Archive + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match __call.procedure() {
+            0u16 => {
+                let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
+                __call.argument::<::std::string::String>(&mut __argument0)?;
+                __call.end()?;
+                let __result = Archive::stat(&*self.0, __argument0.lend());
+                if __call.reply::<__ArchiveTypes<0>, __ArchiveTypes<1>>(&__result)? {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
+            }
+            1u16 => {
+                let mut __argument0 = ::underpass::__private::wire::ArgumentPlace::new();
+                __call.argument::<::std::string::String>(&mut __argument0)?;
+                __call.end()?;
+                let __result = Archive::remove(&*self.0, __argument0.lend());
+                if __call.reply::<(), __ArchiveTypes<1>>(&__result)? {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
+            }
+            2u16 => {
+                __call.end()?;
+                let __result = Archive::compact(&*self.0);
+                if __call.reply::<(), __ArchiveTypes<1>>(&__result)? {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
+            }
+            _ => __call.unknown(),
+        }
+    }
+}
+/// An implementation of [`Archive`] that one thread at a time uses.
+#[doc(hidden)]
+#[derive(::core::fmt::Debug)]
+struct __ArchiveExclusive<__T>(::underpass::__private::Exclusive<__T>);
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl<__T> Archive for __ArchiveExclusive<__T>
+where
+    __T: Archive + ::core::marker::Send + 'static,
+{
+    fn stat(&self, path: &str) -> Result<Stat, FsError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Archive::stat(__inside, path),
+                |__error| <__ArchiveTypes<
+                    1,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+    fn remove(&self, path: &str) -> Result<(), FsError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Archive::remove(__inside, path),
+                |__error| <__ArchiveTypes<
+                    1,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+    fn compact(&self) -> Result<(), FsError> {
+        let __service = &self.0;
+        __service
+            .run(
+                |__inside| Archive::compact(__inside),
+                |__error| <__ArchiveTypes<
+                    1,
+                > as ::underpass::__private::CarriedError>::from_call_error(__error),
+            )
+    }
+}
+const _: () = {
+    use ::underpass::__private::wire as __wire;
+    enum __Field<const TYPE: ::core::primitive::usize> {}
+    impl __wire::Carried<Stat> for __Field<0> {
+        type Itself = FileId;
+    }
+    impl __wire::Carried<Stat> for __Field<1> {
+        type Itself = Option<u32>;
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Encode for Stat {
+        const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::None;
+        #[inline]
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
+                ::core::option::Option::None => {
+                    let Self {
+                        size: __field0,
+                        id: __field1,
+                        owner: __field2,
+                        mode: __field3,
+                    } = self;
+                    __wire::added::size(
+                        2u8,
+                        0 + __wire::carried::size::<__Field<1>, Self>(__field2)
+                            + <u32 as __wire::Encode>::size(__field3),
+                    ) + <u64 as __wire::Encode>::size(__field0)
+                        + __wire::carried::size::<__Field<0>, Self>(__field1)
+                }
+            }
+        }
+        #[inline]
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
+            let Self { size: __field0, id: __field1, owner: __field2, mode: __field3 } = self;
+            <u64 as __wire::Encode>::encode(__field0, __to);
+            __wire::carried::encode::<__Field<0>, Self>(__field1, __to);
+            let mut __to = __to;
+            __wire::added::encode(
+                2u8,
+                0 + __wire::carried::size::<__Field<1>, Self>(__field2)
+                    + <u32 as __wire::Encode>::size(__field3),
+                &mut __to,
+                |__to| {
+                    __wire::carried::encode::<__Field<1>, Self>(__field2, __to);
+                    <u32 as __wire::Encode>::encode(__field3, __to);
+                },
+            );
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Decode for Stat {
+        const LEAST: ::core::primitive::usize = __wire::added::LEAST
+            + <u64 as __wire::Decode>::LEAST
+            + __wire::carried::least::<__Field<0>, Self>();
+        #[inline]
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
+        ) -> ::core::result::Result<Self, __wire::DecodeError> {
+            let __field0 = <u64 as __wire::Decode>::decode(__from)?;
+            let __field1 = __wire::carried::decode::<__Field<0>, Self>(__from)?;
+            let mut __from = __from;
+            let mut __added = __wire::added::AddedSource::begin(&mut __from)?;
+            let __field2 = match __added.has_next() {
+                true => __wire::carried::decode::<__Field<1>, Self>(&mut __added)?,
+                false => <Option<u32> as ::core::default::Default>::default(),
+            };
+            let __field3 = match __added.has_next() {
+                true => <u32 as __wire::Decode>::decode(&mut __added)?,
+                false => 0o644,
+            };
+            __added.end()?;
+            ::core::result::Result::Ok(Self {
+                size: __field0,
+                id: __field1,
+                owner: __field2,
+                mode: __field3,
+            })
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Schema for Stat {
+        type Itself = Self;
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Stat", &[]);
+            __types
+                .define(
+                    ::core::any::type_name::<Self>(),
+                    __name,
+                    |__types| {
+                        let __first = ::std::vec::Vec::from([
+                            ("size", <u64 as __wire::Schema>::schema(__types)),
+                            ("id", __wire::carried::schema::<__Field<0>, Self>(__types)),
+                        ]);
+                        let mut __added = ::std::vec::Vec::new();
+                        if __types.has(2u32) {
+                            __added
+                                .push((
+                                    "owner",
+                                    __wire::carried::schema::<__Field<1>, Self>(__types),
+                                ));
+                        }
+                        if __types.has(3u32) {
+                            __added
+                                .push(("mode", <u32 as __wire::Schema>::schema(__types)));
+                        }
+                        __wire::Definition::Extensible {
+                            first: __first,
+                            added: __added,
+                        }
+                    },
+                )
+        }
+    }
+};
+const _: () = {
+    use ::underpass::__private::wire as __wire;
+    enum __Field<const TYPE: ::core::primitive::usize> {}
+    impl<T: __wire::Schema> __wire::Carried<Nothing<T>> for __Field<0> {
+        type Itself = T;
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl<T: __wire::Schema> __wire::Encode for Nothing<T> {
+        const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::None;
+        #[inline]
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
+                ::core::option::Option::None => {
+                    let Self { first: __field0 } = self;
+                    __wire::added::size(0u8, 0)
+                        + __wire::carried::size::<__Field<0>, Self>(__field0)
+                }
+            }
+        }
+        #[inline]
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
+            let Self { first: __field0 } = self;
+            __wire::carried::encode::<__Field<0>, Self>(__field0, __to);
+            let mut __to = __to;
+            __wire::added::encode(0u8, 0, &mut __to, |__to| {});
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl<T: __wire::Schema> __wire::Decode for Nothing<T> {
+        const LEAST: ::core::primitive::usize = __wire::added::LEAST
+            + __wire::carried::least::<__Field<0>, Self>();
+        #[inline]
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
+        ) -> ::core::result::Result<Self, __wire::DecodeError> {
+            let __field0 = __wire::carried::decode::<__Field<0>, Self>(__from)?;
+            let mut __from = __from;
+            let __added = __wire::added::AddedSource::begin(&mut __from)?;
+            __added.end()?;
+            ::core::result::Result::Ok(Self { first: __field0 })
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl<T: __wire::Schema> __wire::Schema for Nothing<T> {
+        type Itself = Self;
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic(
+                "Nothing",
+                &[<T as __wire::Schema>::schema(__types)],
+            );
+            __types
+                .define(
+                    ::core::any::type_name::<Self>(),
+                    __name,
+                    |__types| {
+                        let __first = ::std::vec::Vec::from([
+                            (
+                                "first",
+                                __wire::carried::schema::<__Field<0>, Self>(__types),
+                            ),
+                        ]);
+                        let __added = ::std::vec::Vec::new();
+                        __wire::Definition::Extensible {
+                            first: __first,
+                            added: __added,
+                        }
+                    },
+                )
+        }
+    }
+};

@@ -1,0 +1,136 @@
+//! What is exported under one name, and which service of it a client gets.
+
+use crate::binding::handshake::HelloReply;
+use crate::binding::limits::Quotas;
+use crate::binding::record::Endings;
+use crate::binding::service::Service;
+use std::sync::Arc;
+use underpass_wire::InterfaceVersion;
+
+/// What clients get under a name: one service, or several that have no version of an interface in
+/// common.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) name: Arc<str>,
+    /// At least one.
+    pub(crate) services: Vec<Service>,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) endings: Arc<Endings>,
+}
+
+impl Offer {
+    /// The index of the service for a client that knows the versions `hashes`, the newest first,
+    /// and the version that both know. A client that comes by a ticket gets the service `only`.
+    ///
+    /// If several services have one of the versions, it is the newest that the client knows.
+    ///
+    /// # Errors
+    /// The answer for a client that knows no version of any service.
+    pub(super) fn choose(
+        &self,
+        hashes: &[u64],
+        only: Option<usize>,
+    ) -> Result<(usize, InterfaceVersion), HelloReply> {
+        let of_ticket = |service: &usize| only.is_none_or(|only| only == *service);
+        let common = (0..self.services.len()).filter(of_ticket).filter_map(|service| {
+            let version = self.services[service].descriptor.common(hashes)?;
+            let age = hashes.iter().position(|hash| *hash == version.hash)?;
+            Some((age, service, version))
+        });
+        let newest = common.min_by_key(|(age, ..)| *age);
+        newest.map(|(_, service, version)| (service, version)).ok_or_else(|| {
+            let descriptor = self.services[only.unwrap_or_default()].descriptor;
+            HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() }
+        })
+    }
+}
+
+/// Whether two of `services` have a version of an interface in common. Then it would not be clear
+/// which of them a client of that version gets.
+pub(crate) fn share_a_version(services: &[Service]) -> bool {
+    let mut hashes: Vec<u64> = services.iter().flat_map(|service| service.descriptor.hashes()).collect();
+    let count = hashes.len();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes.len() < count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::limits::Limits;
+    use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
+    use std::collections::HashMap;
+    use underpass_wire::{Descriptor, Sizes};
+
+    struct Nothing;
+
+    impl Dispatch for Nothing {
+        fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused> {
+            call.unknown()
+        }
+    }
+
+    /// A service with these methods, each added in the version of its place.
+    fn service(methods: &[&'static str]) -> Service {
+        const SIZES: Sizes = Sizes::of::<Result<(), ()>>(&[], None);
+        let descriptor = Descriptor::of_versions("Some", "", |some| {
+            for (method, since) in methods.iter().zip(1..) {
+                some.procedure(method, "", SIZES).since(since).result::<Result<(), ()>>();
+            }
+        });
+        Service::new(Box::leak(Box::new(descriptor)), Arc::new(Nothing), Arc::new(()))
+    }
+
+    fn offer(services: impl IntoIterator<Item = Service>) -> Offer {
+        Offer {
+            name: "some".into(),
+            services: services.into_iter().collect(),
+            quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
+            endings: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_client_gets_the_service_whose_version_it_knows() {
+        let [old, new] = [&["a", "b"][..], &["x", "y"]].map(service);
+        let offer = offer([old.clone(), new.clone()]);
+        let chosen = |methods: &[&'static str], only| {
+            let hashes = service(methods).descriptor.hashes();
+            offer.choose(&hashes, only).map(|(service, version)| (service, version.hash))
+        };
+        let [old, new] = [old.descriptor, new.descriptor];
+        assert_eq!(chosen(&["a", "b"], None), Ok((0, old.hash)));
+        assert_eq!(chosen(&["a"], None), Ok((0, old.versions[0].hash)));
+        assert_eq!(chosen(&["x", "y", "z"], None), Ok((1, new.hash)));
+        assert_eq!(chosen(&["x"], Some(1)), Ok((1, new.versions[0].hash)));
+        let refused = |descriptor: &Descriptor| {
+            Err(HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() })
+        };
+        assert_eq!(chosen(&["x", "z"], None), refused(old), "each side has added something else");
+        assert_eq!(chosen(&["a"], Some(1)), refused(new), "a ticket is for one service");
+    }
+
+    #[test]
+    fn the_newest_version_that_a_client_knows_is_chosen() {
+        // The second one's author has not said that a method was added.
+        let together = Descriptor::of_versions("Some", "", |some| {
+            const SIZES: Sizes = Sizes::of::<Result<(), ()>>(&[], None);
+            for method in ["a", "b"] {
+                some.procedure(method, "", SIZES).result::<Result<(), ()>>();
+            }
+        });
+        let together = Service::new(Box::leak(Box::new(together)), Arc::new(Nothing), Arc::new(()));
+        let offer = offer([service(&["a"]), together]);
+        assert!(!share_a_version(&offer.services));
+        let chosen = offer.choose(&service(&["a", "b", "c"]).descriptor.hashes(), None);
+        assert_eq!(chosen.map(|(service, _)| service), Ok(1));
+    }
+
+    #[test]
+    fn services_that_share_a_version_are_found() {
+        assert!(!share_a_version(&[service(&["a"])]));
+        assert!(!share_a_version(&[service(&["a", "b"]), service(&["x"])]));
+        assert!(share_a_version(&[service(&["a", "b"]), service(&["x"]), service(&["a", "c"])]));
+    }
+}
