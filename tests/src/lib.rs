@@ -5,6 +5,7 @@
 #[cfg(doctest)]
 mod guides;
 
+mod build;
 mod callers;
 mod captive;
 mod crowd;
@@ -28,6 +29,7 @@ mod withhold;
 mod worker;
 mod works;
 
+pub use build::{Build, read_all, readable, run_build, shown};
 pub use callers::{Callers, CallersProcess, MARKS, call_by_order};
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};

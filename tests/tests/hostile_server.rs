@@ -11,7 +11,8 @@ mod liar;
 mod lying_server;
 
 use end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, announcement, on_the_stack, out_of_band, payload_file, until_gone,
+    BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, announcement, on_the_stack, out_of_band, payload_file,
+    until_gone,
 };
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -136,7 +137,12 @@ impl Scene {
 }
 
 fn welcome() -> Vec<u8> {
-    to_bytes(&(HEAD, 0u8, (false, None::<u32>, false), None::<u128>))
+    welcome_to(ProbeClient::descriptor().hash)
+}
+
+/// A welcome that says that both sides know the version `hash`.
+fn welcome_to(hash: u64) -> Vec<u8> {
+    to_bytes(&(HEAD, 0u8, (false, None::<u32>, false), hash, None::<u128>))
 }
 
 fn violation<R: std::fmt::Debug>(result: Result<R, CallError>) {
@@ -408,6 +414,8 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
         end.pass(slot, huge.len() as u64, payload_file(&huge).as_fd());
         end.post(&out_of_band(slot, DONE));
         end.post(&Cell::inline(call(end).slot(), BAD_ARGUMENTS, &[2, b'n', b'o']).unwrap());
+        // The server has the procedure, since both sides have the same version.
+        end.post(&Cell::inline(call(end).slot(), NO_PROCEDURE, &[200, 7]).unwrap());
         end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
     };
     scene.lied_to(lie, |client| {
@@ -424,6 +432,7 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
             assert!(matches!(result, Err(CallError::Decode(Outcome::Executed, _))), "{result:?}");
         }
         assert_eq!(client.null(), Err(CallError::Decode(Outcome::NotStarted, "no".to_owned())));
+        assert_eq!(client.null(), Err(CallError::Unsupported(Outcome::NotStarted)));
         assert_eq!(client.pid(), Ok(7));
     });
 }
@@ -501,6 +510,10 @@ fn an_import_of_nonsense_fails() {
     }
     let other = to_bytes(&((HEAD.0, VERSION + 1, REGION as u64), 0u8, (false, None::<u32>, false)));
     assert!(matches!(scene.import_fails(&other, &[]), ImportError::Version(_)));
+    let (_, file) = Channel::create(Fence::Full, STACK).unwrap();
+    let unknown = scene.import_fails(&welcome_to(7), &[file.as_fd()]);
+    assert!(unknown.to_string().contains("a version that this client does not know"), "{unknown}");
+    drop(file);
     let no_file = scene.import_fails(&welcome(), &[]);
     assert!(matches!(no_file, ImportError::System(..)), "{no_file}");
 }

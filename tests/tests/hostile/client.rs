@@ -16,7 +16,7 @@ pub fn hello() -> Vec<u8> {
 
 /// As [`hello`], with a clock that is `ahead_ns` ahead of the system's and shows `now_ns`.
 pub fn hello_at(ahead_ns: i64, now_ns: u64) -> Vec<u8> {
-    to_bytes(&(HEAD, ProbeClient::descriptor().hash, (false, None::<u32>, false), (ahead_ns, now_ns)))
+    to_bytes(&(HEAD, ProbeClient::descriptor().hashes(), (false, None::<u32>, false), (ahead_ns, now_ns)))
 }
 
 pub fn connect(name: &str) -> Socket {

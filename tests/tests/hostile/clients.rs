@@ -4,8 +4,8 @@
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
 use crate::end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, gone, on_the_stack, out_of_band, payload_file,
-    procedure, until_gone,
+    BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, UNWANTED, announcement, gone, on_the_stack, out_of_band,
+    payload_file, procedure, until_gone,
 };
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use underpass_channel::layout::{
     CANCEL_WORDS, CHANNELS, LARGEST, REGION, REQUESTS, SECTION_NUMBERS, SECTIONS, SLOTS, STACK, VERSION,
 };
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, RingMemory};
-use underpass_os::Socket;
+use underpass_os::{Socket, clock};
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 use underpass_wire::to_bytes;
 
@@ -168,11 +168,13 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         (echo, &huge),
         (procedure("everything"), &[255; INLINE]),
         (procedure("refuse"), &[2, 0xff, 0xff]),
-        (ProbeClient::descriptor().procedures.len() as u16, &[]),
-        (u16::MAX, &[1; INLINE]),
     ];
     for (what, bytes) in inline {
         assert_eq!(call(&end, 7, *what, bytes), BAD_ARGUMENTS, "procedure {what} of {bytes:?}");
+        assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
+    }
+    for what in [ProbeClient::descriptor().procedures.len() as u16, u16::MAX] {
+        assert_eq!(call(&end, 7, what, &[1; INLINE]), NO_PROCEDURE);
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
     // The same in the A-stack and out of band.
@@ -419,16 +421,29 @@ fn a_hello_of_garbage_is_refused() {
     let scene = Scene::new("hello");
     let honest = hello();
     let (magic, hash) = (HEAD.0, ProbeClient::descriptor().hash);
-    let other_version = to_bytes(&((magic, VERSION + 1, REGION as u64), hash, (false, None::<u32>, false)));
-    let other_region = to_bytes(&((magic, VERSION, 1u64 << 40), hash, (false, None::<u32>, false)));
-    let other_interface = to_bytes(&(HEAD, !hash, (false, None::<u32>, false), (0i64, 0u64)));
-    let no_bool = [&honest[..24], &[7, 9]].concat();
+    let other_version =
+        to_bytes(&((magic, VERSION + 1, REGION as u64), [hash].as_slice(), (false, None::<u32>, false)));
+    let other_region =
+        to_bytes(&((magic, VERSION, 1u64 << 40), [hash].as_slice(), (false, None::<u32>, false)));
+    let with_versions =
+        |hashes: &[u64]| to_bytes(&(HEAD, hashes, (false, None::<u32>, false), (ahead_ns(), now_ns())));
+    let no_bool = [&honest[..25], &[7, 9]].concat();
     for said in [&[0][..], &[255; 16], &[7; 1_000], &honest[..honest.len() - 1], &honest[..4], &no_bool] {
         refused(&scene, said, Some(3));
     }
     refused(&scene, &other_version, Some(1));
     refused(&scene, &other_region, Some(1));
-    refused(&scene, &other_interface, Some(2));
+    // An older version of another interface and this one, and the same number again and again.
+    for other in [&[!hash][..], &[!hash, hash ^ 1], &[0; 64]] {
+        refused(&scene, &with_versions(other), Some(2));
+    }
+    for count in [0, 65, 100] {
+        refused(&scene, &with_versions(&vec![hash; count]), Some(3));
+    }
+    // A length that no message has.
+    let long = [&honest[..16], &[255; 9], &honest[17..]].concat();
+    refused(&scene, &long, Some(3));
+    refused(&scene, &with_versions(&vec![hash; 1_000]), None);
     refused(&scene, &[7; 100_000], None);
 }
 

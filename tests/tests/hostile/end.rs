@@ -24,6 +24,9 @@ pub const DONE: u16 = 0;
 pub const UNWANTED: u16 = 4;
 /// The outcome of a call whose arguments do not fit the interface.
 pub const BAD_ARGUMENTS: u16 = 2;
+/// The outcome of a call of a procedure that the server's version of the interface lacks.
+#[allow(dead_code, reason = "not all liars have a use for it")]
+pub const NO_PROCEDURE: u16 = 10;
 
 /// The message by which an honest peer announces an out-of-band payload file.
 pub fn announcement(slot: u16, length: u64) -> [u8; 16] {

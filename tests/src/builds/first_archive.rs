@@ -1,0 +1,69 @@
+//! Version 1 of an interface.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
+
+use std::fs::File;
+use underpass::{CallError, Wire};
+use underpass_tests::{read_all, readable, shown};
+
+/// Something in an archive.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[underpass(extensible)]
+pub struct Entry {
+    pub name: String,
+    pub size: u64,
+}
+
+/// Something that may bring a file in later versions.
+#[derive(Debug, Wire)]
+#[underpass(extensible)]
+pub struct Parcel {
+    pub name: String,
+}
+
+#[underpass::interface(stateless)]
+pub trait Archive {
+    /// Returns what the server has got.
+    fn put(&self, entry: Entry) -> Result<String, CallError>;
+    /// Returns that many entries.
+    fn list(&self, count: u32) -> Result<Vec<Entry>, CallError>;
+    /// Returns what the server has got, and what `last` contains.
+    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError>;
+    /// The server's process.
+    fn pid(&self) -> Result<u32, CallError>;
+}
+
+/// An implementation that keeps nothing.
+pub struct Cabinet;
+
+impl Archive for Cabinet {
+    fn put(&self, entry: Entry) -> Result<String, CallError> {
+        Ok(format!("{entry:?}"))
+    }
+
+    fn list(&self, count: u32) -> Result<Vec<Entry>, CallError> {
+        Ok((0..count).map(|i| Entry { name: format!("e{i}"), size: i.into() }).collect())
+    }
+
+    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError> {
+        Ok(format!("{} and {}", parcel.name, read_all(last)))
+    }
+
+    fn pid(&self) -> Result<u32, CallError> {
+        Ok(std::process::id())
+    }
+}
+
+/// Does what `order` says, and returns the result.
+#[allow(dead_code, reason = "a test uses only the types")]
+pub fn obey(client: &ArchiveClient, order: &str) -> String {
+    match order.split_once(' ').unwrap_or((order, "")) {
+        ("put", _) => shown(client.put(Entry { name: "plum".into(), size: 12 })),
+        ("list", count) => {
+            let listed = client.list(count.parse().expect("a count"));
+            shown(listed.map(|listed| (listed.len(), listed.last().cloned())))
+        }
+        ("send", _) => shown(client.send(Parcel { name: "parcel".into() }, readable("last"))),
+        ("pid", _) => shown(client.pid()),
+        _ => panic!("no such order: {order}"),
+    }
+}
