@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZero;
 use std::time::Duration;
-use underpass_fuzz::{Fields, Shape, Tree};
+use underpass_fuzz::{Extended, Fields, Shape, Tree};
 use underpass_wire::{Decode, Encode, from_bytes, to_bytes};
 
 /// Decodes the bytes as a `T`, encodes it, and decodes it again.
@@ -32,7 +32,7 @@ macro_rules! one_of {
 fuzz_target!(|bytes: &[u8]| {
     let Some((&number, bytes)) = bytes.split_first() else { return };
     one_of!(number, bytes;
-        Fields, Shape, Tree,
+        Fields, Shape, Tree, Extended, Vec<Extended>, Option<Box<Extended>>,
         u8, u16, i32, u64, i128, usize, isize, f32, f64, bool, char, (), Duration, NonZero<u32>,
         [u8; 7], [u32; 40], [bool; 3], [String; 2], (u8, char), (String, Vec<u8>, Option<u64>),
         Option<String>, Result<u16, String>, String, Box<str>, Box<[u16]>, Box<u8>,

@@ -1,6 +1,6 @@
 //! The calls that an honest client makes.
 
-use crate::interface::{Fields, Shape, Tree};
+use crate::interface::{Extended, Fields, Shape, Tree};
 use serde_json::Value;
 use underpass::CallError;
 use underpass_rpc::fuzz::FuzzClient;
@@ -23,7 +23,7 @@ pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Resul
         span: std::time::Duration::from_millis(5),
     };
     type To<T> = Result<T, CallError>;
-    match procedure % 8 {
+    match procedure % 10 {
         0 => client.call::<_, To<()>>(0, &(), urgent),
         1 => client.call::<_, To<u64>>(1, &(&1u32, &2u64), urgent).map(drop),
         2 => client.call::<_, To<Vec<u8>>>(2, &(&bytes[..],), urgent).map(drop),
@@ -34,6 +34,11 @@ pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Resul
         4 => client.call::<_, To<u32>>(4, &(&Tree(vec![Tree(Vec::new())]),), urgent).map(drop),
         5 => client.call::<_, To<Vec<u8>>>(5, &(&u32::from(len),), urgent).map(drop),
         6 => client.call::<_, To<Serde<Value>>>(6, &(&Serde(Value::Null),), urgent).map(drop),
-        _ => client.call::<_, To<()>>(7, &("no",), urgent),
+        7 => client.call::<_, To<()>>(7, &("no",), urgent),
+        8 => {
+            let value = Extended { name: "name".to_owned(), number: 1, parts: Vec::new() };
+            client.call::<_, To<Extended>>(8, &(&value,), urgent).map(drop)
+        }
+        _ => client.call::<_, To<()>>(9, &(), urgent),
     }
 }

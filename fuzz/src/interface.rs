@@ -28,6 +28,20 @@ pub enum Shape {
     Many(Vec<Shape>),
 }
 
+/// A struct to which fields were added.
+#[derive(Clone, Debug, PartialEq, Wire)]
+#[underpass(extensible)]
+pub struct Extended {
+    /// Text.
+    pub name: String,
+    /// A number with a default.
+    #[underpass(since = 2, default = 7)]
+    pub number: u32,
+    /// Itself.
+    #[underpass(since = 2)]
+    pub parts: Vec<Extended>,
+}
+
 /// A struct of every kind of field.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct Fields {
@@ -67,6 +81,11 @@ pub trait Target {
     fn foreign(&self, #[underpass(serde)] value: Value) -> Result<Value, CallError>;
     /// Refuses.
     fn refuse(&self, why: &str) -> Result<(), CallError>;
+    /// Returns its argument.
+    fn extended(&self, value: Extended) -> Result<Extended, CallError>;
+    /// Does nothing.
+    #[underpass(since = 2)]
+    fn added(&self) -> Result<(), CallError>;
 }
 
 /// The implementation of [`Target`].
@@ -108,5 +127,13 @@ impl Target for Nothing {
 
     fn refuse(&self, why: &str) -> Result<(), CallError> {
         Err(CallError::Panicked(why.to_owned()))
+    }
+
+    fn extended(&self, value: Extended) -> Result<Extended, CallError> {
+        Ok(value)
+    }
+
+    fn added(&self) -> Result<(), CallError> {
+        Ok(())
     }
 }

@@ -11,8 +11,8 @@ mod values;
 mod visitor;
 
 pub use calls::call;
-pub use interface::{Fields, Nothing, Shape, Target, TargetClient, Tree};
+pub use interface::{Extended, Fields, Nothing, Shape, Target, TargetClient, Tree};
 pub use liar::Liar;
 pub use peer::{Peer, Step};
 pub use values::Values;
-pub use visitor::{Greeting, Visitor};
+pub use visitor::{Greeting, Versions, Visitor};

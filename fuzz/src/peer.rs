@@ -135,7 +135,7 @@ impl<'a> Arbitrary<'a> for Message {
         } else {
             u.choose_index(descriptor.procedures.len())? as u16
         };
-        let outcome = if u.ratio(1, 4)? { u.int_in_range(1..=5)? } else { 0 };
+        let outcome = if u.ratio(1, 4)? { u.int_in_range(1..=10)? } else { 0 };
         let (arguments, result) = match outcome {
             0 => (Values(descriptor).arguments(procedure, u)?, Values(descriptor).result(procedure, u)?),
             _ => (u.arbitrary()?, u.arbitrary()?),

@@ -114,6 +114,12 @@ impl Values<'_> {
 
     fn defined(&self, of: &Definition, u: &mut Unstructured<'_>, depth: u32, to: &mut Vec<u8>) -> Result<()> {
         let fields = match of {
+            Definition::Extensible { first, added } => {
+                for (_, of) in first {
+                    self.value(of.as_str(), u, depth, to)?;
+                }
+                return self.added(added, u, depth, to);
+            }
             Definition::Struct(fields) => fields,
             Definition::Enum(variants) => {
                 let variant = u.choose_index(variants.len())?;
@@ -127,6 +133,33 @@ impl Values<'_> {
             Fields::Tuple(fields) => fields.iter().try_for_each(&mut each),
             Fields::Named(fields) => fields.iter().try_for_each(|(_, of)| each(of)),
         }
+    }
+}
+
+impl Values<'_> {
+    /// The added fields of an extensible struct. A peer of another version knows fewer or more.
+    fn added(
+        &self,
+        fields: &[(&'static str, TypeName)],
+        u: &mut Unstructured<'_>,
+        depth: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
+        let count = u.int_in_range(0..=fields.len() + 1)?;
+        let mut bytes = vec![count as u8];
+        for at in 0..count {
+            match fields.get(at) {
+                Some((_, of)) => self.value(of.as_str(), u, depth, &mut bytes)?,
+                None => bytes.extend(self.raw(u)?),
+            }
+        }
+        bytes.extend((u.ratio(1, 20)? as u16).to_le_bytes());
+        if count == 0 {
+            bytes.clear();
+        }
+        length(bytes.len(), to);
+        to.extend(bytes);
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::interface::TargetClient;
 use crate::peer::{Peer, Step};
-use arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Arbitrary, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use underpass_channel::layout::{REGION, STACK, VERSION};
 use underpass_channel::{Channel, Fence};
@@ -32,17 +32,33 @@ pub enum Greeting {
     Honest,
     /// Any message.
     Other(Vec<u8>),
+    /// The message of a domain that knows these versions of the interface, beside those that there
+    /// are.
+    Versions(Versions),
     /// The message of an honest domain with a few bytes changed.
     Damaged(Vec<(u8, u8)>),
     /// No message.
     Silence,
 }
 
+/// Versions that a domain says it knows. Each is one that there is, or any number.
+#[derive(Debug, Arbitrary)]
+pub struct Versions(Vec<Result<u8, u64>>);
+
+impl Versions {
+    fn hashes(&self) -> Vec<u64> {
+        let known = TargetClient::descriptor().hashes();
+        let of = |version: &Result<u8, u64>| version.map_or_else(|any| any, |at| known[usize::from(at) % known.len()]);
+        self.0.iter().map(of).collect()
+    }
+}
+
 impl<'a> Arbitrary<'a> for Greeting {
-    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         // A client without a binding tries little else.
         Ok(match u.int_in_range(0..=31u8)? {
-            0..29 => Self::Honest,
+            0..28 => Self::Honest,
+            28 => Self::Versions(u.arbitrary()?),
             29 => Self::Other(u.arbitrary()?),
             30 => Self::Damaged(u.arbitrary()?),
             _ => Self::Silence,
@@ -54,17 +70,25 @@ impl Greeting {
     /// The message of a client.
     pub fn of_client(&self) -> Option<Vec<u8>> {
         let clock = (clock::ahead_ns(), clock::now_ns());
-        self.bytes(to_bytes(&(HEAD, TargetClient::descriptor().hash, CAPABILITIES, clock)))
+        let hashes = match self {
+            Self::Versions(versions) => versions.hashes(),
+            _ => TargetClient::descriptor().hashes(),
+        };
+        self.bytes(to_bytes(&(HEAD, hashes, CAPABILITIES, clock)))
     }
 
     /// The message of a server.
     pub fn of_server(&self) -> Option<Vec<u8>> {
-        self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, None::<u128>)))
+        let hash = match self {
+            Self::Versions(versions) => versions.hashes().first().copied().unwrap_or_default(),
+            _ => TargetClient::descriptor().hash,
+        };
+        self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, hash, None::<u128>)))
     }
 
     fn bytes(&self, honest: Vec<u8>) -> Option<Vec<u8>> {
         match self {
-            Self::Honest => Some(honest),
+            Self::Honest | Self::Versions(_) => Some(honest),
             // A message without bytes is no message.
             Self::Other(bytes) => (!bytes.is_empty()).then(|| bytes.clone()),
             Self::Damaged(changes) => {

@@ -12,3 +12,5 @@ mod errors_and_retries {}
 mod sandboxing {}
 #[doc = include_str!("../../doc/guides/state-of-each-client.md")]
 mod state_of_each_client {}
+#[doc = include_str!("../../doc/guides/versions.md")]
+mod versions {}

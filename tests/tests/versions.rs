@@ -107,9 +107,9 @@ fn understand(asking: &mut Client, client: usize, server: usize) {
     assert_eq!(asking.ask("list 5000"), format!("(5000, Some({}))", LIST[client][server]));
     assert_eq!(asking.ask("list 0"), "(0, None)");
     let sent = match (server, client) {
-        (0, _) => r#""parcel and last""#,
-        (_, 0) => r#""parcel with [] and last""#,
-        _ => r#""parcel with [\"one\", \"two\"] and last""#,
+        (0, _) => r#""letter and last""#,
+        (_, 0) => r#""letter with [] and last""#,
+        _ => r#""letter with [\"one\", \"two\"] and last""#,
     };
     assert_eq!(asking.ask("send"), sent);
 }

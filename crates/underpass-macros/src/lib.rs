@@ -19,8 +19,8 @@ use proc_macro::TokenStream;
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for
 ///   `Server::export`. `serve_exclusive` and `serve_sequential` do so for an implementation that is
 ///   not `Sync`: one thread at a time runs it.
-/// * The descriptor: procedures, types, sizes and a hash. By the hash the two processes check at
-///   import that both mean the same interface.
+/// * The descriptor: procedures, types, sizes and a hash for each version. By the hashes the two
+///   processes check at import that both mean the same interface.
 /// * With the option `asynchronous`, a trait `FileCacheAsync` with the same methods as `async fn`s,
 ///   for servers whose handlers are async. Its `serve` takes the implementation and a closure that
 ///   starts a future on an executor.
@@ -54,6 +54,14 @@ use proc_macro::TokenStream;
 ///
 /// `#[interface(stateless)]` says that no call depends on what a server has given before, so that
 /// calls may go to any server. Both sides rely on that, so it is a part of the hash.
+///
+/// # Versions
+/// `#[underpass(since = N)]` on a method says that it was added in version N of the interface, from
+/// 2 to 64. Such methods come last. Fields of extensible structs can be added in the same way (see
+/// [`Wire`](macro@Wire)). Programs with an older and a newer version understand each other, as long
+/// as the newer one has only added something. A method that the server lacks returns
+/// `CallError::Unsupported`. The interface has its versions in common with its structs, so use one
+/// numbering for both.
 ///
 /// # A-stacks
 /// Arguments and results of more than 56 bytes lie in an *A-stack* of the binding's shared memory,
@@ -138,6 +146,14 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// `#[underpass(crate = path)]` on the type sets the path of the crate `underpass`, if it is not
 /// `::underpass`.
 ///
+/// # Versions
+/// `#[underpass(extensible)]` on a struct with named fields says that later versions may add fields
+/// to it. It has to be there from the first version on, because it takes one byte more. An added
+/// field comes last and is marked `#[underpass(since = N)]`, with the version N of the interface. A
+/// reader that does not know the field skips it. Where the writer does not know it, the reader
+/// takes the default of the field's type, or the value of `#[underpass(since = N, default =
+/// VALUE)]`. Enums and other structs can't be extended.
+///
 /// # Examples
 /// ```standalone_crate
 /// # extern crate self as underpass;
@@ -149,6 +165,14 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// pub struct Stat {
 ///     pub size: u64,
 ///     pub owner: Option<String>,
+/// }
+///
+/// #[derive(Debug, PartialEq, underpass::Wire)]
+/// #[underpass(extensible)]
+/// pub struct Options {
+///     pub recursive: bool,
+///     #[underpass(since = 2, default = 8)]
+///     pub depth: u32,
 /// }
 ///
 /// #[derive(Debug, PartialEq, underpass::Wire)]
@@ -164,6 +188,8 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// # assert_eq!(to_bytes(&stat), [7, 0, 0, 0, 0, 0, 0, 0, 0]);
 /// # assert_eq!(from_bytes(&to_bytes(&stat)), Ok(stat));
 /// # assert_eq!(from_bytes(&[2]), Ok(FsError::Stale));
+/// // From a program of version 1.
+/// assert_eq!(from_bytes(&[1, 0]), Ok(Options { recursive: true, depth: 8 }));
 /// # }
 /// ```
 #[proc_macro_derive(Wire, attributes(underpass))]

@@ -191,7 +191,7 @@ mod tests {
         to
     }
 
-    /// Decodes up to two numbers, whose defaults are 8 and 9.
+    /// Decodes up to two numbers. Their defaults are 8 and 9.
     fn decoded(known: u8, mut bytes: &[u8]) -> Result<[u16; 2], DecodeError> {
         let mut numbers = [8, 9];
         let mut added = AddedSource::begin(&mut bytes)?;

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::{Decode, DecodeError, Definition, Encode, Schema, Sink, Sizes, Source, TypeName, Types};
 
-    /// A struct with a field that was added in version `SINCE`, whose type has the name of another.
+    /// A struct with a field that was added in version `SINCE`. Its type has the name of another.
     struct Stat<const SINCE: u32>;
 
     impl<const SINCE: u32> Encode for Stat<SINCE> {

@@ -16,7 +16,7 @@ pub struct Entry {
 /// Something that may bring a file in later versions.
 #[derive(Debug, Wire)]
 #[underpass(extensible)]
-pub struct Parcel {
+pub struct Letter {
     pub name: String,
 }
 
@@ -27,7 +27,7 @@ pub trait Archive {
     /// Returns that many entries.
     fn list(&self, count: u32) -> Result<Vec<Entry>, CallError>;
     /// Returns what the server has got, and what `last` contains.
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError>;
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError>;
     /// The server's process.
     fn pid(&self) -> Result<u32, CallError>;
 }
@@ -44,8 +44,8 @@ impl Archive for Cabinet {
         Ok((0..count).map(|i| Entry { name: format!("e{i}"), size: i.into() }).collect())
     }
 
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError> {
-        Ok(format!("{} and {}", parcel.name, read_all(last)))
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError> {
+        Ok(format!("{} and {}", letter.name, read_all(last)))
     }
 
     fn pid(&self) -> Result<u32, CallError> {
@@ -62,7 +62,7 @@ pub fn obey(client: &ArchiveClient, order: &str) -> String {
             let listed = client.list(count.parse().expect("a count"));
             shown(listed.map(|listed| (listed.len(), listed.last().cloned())))
         }
-        ("send", _) => shown(client.send(Parcel { name: "parcel".into() }, readable("last"))),
+        ("send", _) => shown(client.send(Letter { name: "letter".into() }, readable("last"))),
         ("pid", _) => shown(client.pid()),
         _ => panic!("no such order: {order}"),
     }

@@ -18,7 +18,7 @@ pub struct Entry {
 /// Something that may bring a file in later versions.
 #[derive(Debug, Wire)]
 #[underpass(extensible)]
-pub struct Parcel {
+pub struct Letter {
     pub name: String,
 }
 
@@ -29,7 +29,7 @@ pub trait Archive {
     /// Returns that many entries.
     fn list(&self, count: u32) -> Result<Vec<Entry>, CallError>;
     /// Returns what the server has got, and what `last` contains.
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError>;
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError>;
     /// The server's process.
     fn pid(&self) -> Result<u32, CallError>;
     /// Does nothing.
@@ -49,8 +49,8 @@ impl Archive for Cabinet {
         Ok((0..count).map(|i| Entry { name: format!("e{i}"), size: i.into(), color: 9 }).collect())
     }
 
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError> {
-        Ok(format!("{} and {}", parcel.name, read_all(last)))
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError> {
+        Ok(format!("{} and {}", letter.name, read_all(last)))
     }
 
     fn pid(&self) -> Result<u32, CallError> {
@@ -71,7 +71,7 @@ pub fn obey(client: &ArchiveClient, order: &str) -> String {
             let listed = client.list(count.parse().expect("a count"));
             shown(listed.map(|listed| (listed.len(), listed.last().cloned())))
         }
-        ("send", _) => shown(client.send(Parcel { name: "parcel".into() }, readable("last"))),
+        ("send", _) => shown(client.send(Letter { name: "letter".into() }, readable("last"))),
         ("rename", _) => shown(client.rename()),
         ("pid", _) => shown(client.pid()),
         _ => panic!("no such order: {order}"),

@@ -20,7 +20,7 @@ pub struct Entry {
 /// Something that may bring files.
 #[derive(Debug, Wire)]
 #[underpass(extensible)]
-pub struct Parcel {
+pub struct Letter {
     pub name: String,
     #[underpass(since = 2)]
     pub files: Vec<File>,
@@ -33,7 +33,7 @@ pub trait Archive {
     /// Returns that many entries.
     fn list(&self, count: u32) -> Result<Vec<Entry>, CallError>;
     /// Returns what the server has got, and what `last` contains.
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError>;
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError>;
     /// The server's process.
     fn pid(&self) -> Result<u32, CallError>;
     /// Returns the names of what it has removed. With it, A-stacks are larger.
@@ -59,9 +59,9 @@ impl Archive for Cabinet {
         Ok((0..count).map(entry).collect())
     }
 
-    fn send(&self, parcel: Parcel, last: File) -> Result<String, CallError> {
-        let files: Vec<_> = parcel.files.into_iter().map(read_all).collect();
-        Ok(format!("{} with {files:?} and {}", parcel.name, read_all(last)))
+    fn send(&self, letter: Letter, last: File) -> Result<String, CallError> {
+        let files: Vec<_> = letter.files.into_iter().map(read_all).collect();
+        Ok(format!("{} with {files:?} and {}", letter.name, read_all(last)))
     }
 
     fn pid(&self) -> Result<u32, CallError> {
@@ -91,7 +91,7 @@ pub fn obey(client: &ArchiveClient, order: &str) -> String {
         }
         ("send", _) => {
             let files = vec![readable("one"), readable("two")];
-            shown(client.send(Parcel { name: "parcel".into(), files }, readable("last")))
+            shown(client.send(Letter { name: "letter".into(), files }, readable("last")))
         }
         ("pid", _) => shown(client.pid()),
         ("remove", _) => shown(client.remove(&["plum".to_owned()])),
