@@ -49,7 +49,7 @@ pub(super) fn decode(first: &ParsedFields, added: &[AddedField]) -> (TokenStream
     let decodes_of_added = added.iter().map(|(field, FieldVersion { default, .. })| {
         let (binding, decode, value) = (&field.binding, field.decode("decode"), field.received());
         let default = match default {
-            Some(default) => quote!(#default),
+            Some(default) => field.stated_default(default),
             None => field.default_of_type(),
         };
         quote! {

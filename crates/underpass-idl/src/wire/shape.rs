@@ -8,7 +8,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataEnum, DataStruct, DeriveInput, Index, Member, Result, Type};
+use syn::{DataEnum, DataStruct, DeriveInput, Expr, Index, Member, Result, Type};
 
 /// A struct or an enum.
 pub(super) enum Shape {
@@ -175,6 +175,16 @@ impl Field {
     /// Converts what was decoded to the field's value.
     pub(super) fn received(&self) -> TokenStream {
         if self.serde { quote!(.0) } else { TokenStream::new() }
+    }
+
+    /// The default that the field's author states. Its type is written out, so that an error about
+    /// it is at the author's tokens alone.
+    pub(super) fn stated_default(&self, default: &Expr) -> TokenStream {
+        let written = &self.written;
+        quote!({
+            let __default: #written = #default;
+            __default
+        })
     }
 
     /// The default of the field's type.

@@ -529,7 +529,10 @@ const _: () = {
             };
             let __field3 = match __added.has_next() {
                 true => <u32 as __wire::Decode>::decode(&mut __added)?,
-                false => 0o644,
+                false => {
+                    let __default: u32 = 0o644;
+                    __default
+                }
             };
             __added.end()?;
             ::core::result::Result::Ok(Self {

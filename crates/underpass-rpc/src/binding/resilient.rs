@@ -271,6 +271,7 @@ mod tests {
         for error in [
             CallError::Deadline(Outcome::NotStarted),
             CallError::Overloaded,
+            CallError::Unsupported(Outcome::NotStarted),
             CallError::Panicked(String::new()),
             CallError::Restarted(Outcome::NotStarted, String::new()),
         ] {
