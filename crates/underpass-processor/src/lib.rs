@@ -10,7 +10,7 @@
 //!
 //! | folder | what is in it |
 //! |---|---|
-//! | `permits/` | the permit protocol apart from kernel threads: counts, states, steps, deferral of preemption |
+//! | `permits/` | the permit protocol apart from kernel threads: counts, states, steps, deferral of preemption; when donated processors go back |
 //! | `pool/` | the activations of a domain: their starts and ends, the maximum, preemption |
 //! | `monitor/` | the kernel thread that ends time slices and finds blocked activations |
 //! | `lines/` | what an idle processor polls |
@@ -55,6 +55,8 @@ pub use lines::owner::LineOwner;
 #[cfg(not(underpass_loom))]
 pub use metrics::{Metrics, metrics};
 pub use park::parker::Parker;
+#[cfg(not(underpass_loom))]
+pub use permits::ReturnPolicy;
 #[cfg(not(underpass_loom))]
 pub use pool::activation::Activation;
 #[cfg(not(underpass_loom))]

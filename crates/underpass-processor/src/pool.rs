@@ -169,6 +169,15 @@ impl Pool {
         self.permits.counts().running as usize
     }
 
+    /// Whether one of this domain's own processors is idle: no activation runs on it. An activation
+    /// that polls for calls runs. If it finds none, it sleeps soon.
+    ///
+    /// A domain that serves calls on donated processors only has none for them.
+    #[inline]
+    pub fn has_idle_processor(&self) -> bool {
+        self.permits.counts().free() && !Self::donated_only()
+    }
+
     /// All activations.
     pub fn activations(&self) -> impl Iterator<Item = &'static Activation> {
         self.registry.iter()

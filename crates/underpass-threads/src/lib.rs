@@ -118,6 +118,6 @@ pub use wait::section::{
 #[cfg(not(underpass_loom))]
 pub use wait::suspend::{me, suspend, suspend_as_call};
 #[cfg(not(underpass_loom))]
-pub use wait::wait_on::{BlocksAtOnce, Opens, alone, force, lent_by, wait_on, wait_registered};
+pub use wait::wait_on::{BlocksAtOnce, Opens, alone, defers_wake_up, force, wait_on, wait_registered};
 #[cfg(not(underpass_loom))]
 pub use wait::wake_many::Wakes;

@@ -201,6 +201,12 @@ pub trait Line: Send + Sync {
         false
     }
 
+    /// Whether every call that has come has its reply. `false` if that is not known now. A listener
+    /// on loan asks.
+    fn answered(&self) -> bool {
+        !self.pending()
+    }
+
     /// From now on serves on a processor that the peer has donated: notifications wait for the
     /// return.
     fn borrow(&self) {}

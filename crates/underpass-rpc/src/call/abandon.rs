@@ -167,11 +167,6 @@ impl UnderWay {
         self.numbers
     }
 
-    /// Whether something can free its caller.
-    pub(crate) fn may_be_freed(&self) -> bool {
-        self.entries().next().is_some()
-    }
-
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.chosen.iter().chain(&self.inherited)
     }

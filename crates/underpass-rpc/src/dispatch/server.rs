@@ -29,7 +29,9 @@ use underpass_os::failpoint;
 use underpass_processor::{Line, LineOwner, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::SpinLock;
-use underpass_threads::{invite, invite_or_check, lent_by, on_user_thread, panic_message, wake_all_idle};
+use underpass_threads::{
+    defers_wake_up, invite, invite_or_check, on_user_thread, panic_message, wake_all_idle,
+};
 use underpass_wire::Descriptor;
 
 /// A position that no ring reaches at once, so that a new line counts as used.
@@ -389,7 +391,7 @@ impl ServerEnd {
     #[inline(always)]
     fn post(&self, reply: &Cell) -> Option<Doorbell> {
         // Relaxed: if this line has lent the processor, the calling thread has raised it itself.
-        if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
+        if self.lent.load(Ordering::Relaxed) != 0 && defers_wake_up(self) {
             self.channel.post_on_loan(reply);
             return None;
         }

@@ -206,6 +206,13 @@ impl Outside {
         !self.inbox.is_empty() || self.any_injected.load(Ordering::Relaxed)
     }
 
+    /// Whether others have left tasks with this activation: a hint. If the caller relies on a task
+    /// that another thread leaves, a barrier must come before this call.
+    pub(crate) fn is_injected(&self) -> bool {
+        // Relaxed: the barrier orders it.
+        self.any_injected.load(Ordering::Relaxed)
+    }
+
     /// Takes the threads that others have woken.
     #[inline]
     pub(crate) fn take_inbox(&self, each: impl FnMut(&'static Control)) {

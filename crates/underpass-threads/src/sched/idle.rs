@@ -99,7 +99,7 @@ impl Scheduler {
     /// Polls the lines, and starts a dispatcher if calls have come.
     pub(crate) fn poll(&'static self) {
         if self.is_listener() {
-            self.overstay();
+            self.end_loans();
         }
         if self.stale() {
             self.lines();

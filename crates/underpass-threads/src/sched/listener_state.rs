@@ -3,15 +3,23 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use underpass_processor::Line;
+use underpass_processor::{Line, ReturnPolicy};
+
+/// A processor on loan.
+pub(crate) struct Loan {
+    /// The line whose peer has donated it.
+    pub(crate) line: Rc<Arc<dyn Line>>,
+    /// When it goes back.
+    pub(crate) policy: ReturnPolicy,
+}
 
 /// The state of a listener. Only its own kernel thread uses it.
 #[derive(Default)]
 pub(crate) struct ListenerState {
-    /// The lines whose peers have donated the processor on which it runs.
-    pub(crate) lent: RefCell<Vec<Rc<Arc<dyn Line>>>>,
-    /// The lines whose peers have just got their processor back.
-    pub(crate) returned: RefCell<Vec<Rc<Arc<dyn Line>>>>,
+    /// The loans of the processor on which it runs. Several clients may have lent it.
+    pub(crate) lent: RefCell<Vec<Loan>>,
+    /// The loans that have just ended.
+    pub(crate) returned: RefCell<Vec<Loan>>,
     /// When a processor came last, and how many have come in a row within a short time.
     pub(crate) last: Cell<u64>,
     pub(crate) row: Cell<u32>,

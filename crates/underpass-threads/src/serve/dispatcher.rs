@@ -85,6 +85,8 @@ struct Pass {
     shares: bool,
     /// How many lines had more calls than their share.
     full: u32,
+    /// A processor on loan is to be returned.
+    due: bool,
     /// The only line, if there is one and this activation serves it. A call that is seen there is
     /// served without another pass.
     sole: Option<Rc<Arc<dyn Line>>>,
@@ -103,6 +105,9 @@ impl Dispatcher {
             }
             let lent = own.activation().is_lent();
             let pass = self.serve_all(lent)?;
+            if pass.due {
+                own.look_at_loans_soon();
+            }
             passes = passes.wrapping_add(1);
             self.interval.ends(pass.served);
             if !lent && overload.lasts(pass.full) {
@@ -115,9 +120,9 @@ impl Dispatcher {
                 own.yield_now();
                 self.still_dispatches()?;
                 self.spin.reset();
-            } else if pass.served {
+            } else if pass.served && !pass.due {
                 self.spin.reset();
-            } else if !pass.pays {
+            } else if pass.due || !pass.pays {
                 if !own.next_loan(me) {
                     return Ok(());
                 }
@@ -150,7 +155,8 @@ impl Dispatcher {
                 continue;
             }
             for n in 1..=SHARE {
-                if lent && own.overstay() {
+                if lent && own.loan_is_due(&**line) {
+                    pass.due = true;
                     break;
                 }
                 if !own.serving(me, number, &line)? {

@@ -1,8 +1,9 @@
 //! A listener: the activation of one CPU that serves calls when their caller has donated that CPU's
 //! processor (URPC, 3.1.2).
 //!
-//! It returns the processor when it has nothing more to run. By then every call of that client that
-//! was there has its reply, or waits for something for which this processor can do nothing (3.1.3).
+//! It returns the processor when all calls of that client have their replies, or the client has
+//! become underpowered (3.1.3; `loans.rs`). It also returns it when it has nothing more to run: the
+//! calls that are left wait for something for which this processor can do nothing.
 //! A listener that calls on to another domain donates the processor to that one, and gets it back
 //! for what remains. So one processor goes along a chain of calls and back. Between two loans the
 //! listener waits on the stack of its dispatcher, if it has one (`next_loan`).
@@ -21,31 +22,11 @@ use underpass_processor::{
     DonateTo, Line, Parker, SleepRole, give_way, lines, metrics, sleep_and_donate, stand_by,
 };
 
-/// Loans that come within this time of one another, in ns, show work that lasts.
-const LASTS: u64 = 100_000;
-/// If more than this many come in a row, a processor of our own is woken for the work.
-const ENOUGH: u32 = 4;
-
 impl Scheduler {
     /// Whether this activation is a listener.
     #[inline]
     pub(crate) fn is_listener(&self) -> bool {
         self.activation().listens_on().is_some()
-    }
-
-    /// A line that a listener serves, by number.
-    pub(crate) fn lent(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
-        self.listener.lent.borrow().get(number).cloned()
-    }
-
-    /// How many lines a listener serves.
-    pub(crate) fn count_lent(&self) -> usize {
-        self.listener.lent.borrow().len()
-    }
-
-    /// Whether calls wait that a listener is to serve.
-    pub(crate) fn lent_pending(&self) -> bool {
-        self.listener.lent.borrow().iter().any(|line| line.pending())
     }
 
     /// What the listener of `cpu` does when none of its threads can run.
@@ -61,17 +42,19 @@ impl Scheduler {
         if self.busy() {
             return;
         }
-        if self.dispatcher.get().is_none() && self.lent_pending() {
+        if self.return_due() {
+            self.ring_owed();
+        } else if self.dispatcher.get().is_none() && self.lent_pending() {
             return self.begin_dispatcher();
+        } else if self.pass_on() {
+            return;
         }
-        if !self.pass_on() {
-            self.hand_back(true);
-            self.listen(cpu);
-        }
+        self.hand_back(true);
+        self.listen(cpu);
     }
 
-    /// The dispatcher has served everything for which it was lent a processor. If the listener has
-    /// nothing else to do, it gives the processor back and listens from here. So the context that
+    /// The dispatcher has served everything for which it was lent a processor, or has to return one.
+    /// If the listener has nothing else to do, it gives the processor back and listens from here. So the context that
     /// serves stays loaded (as a caller's does: URPC, footnote 1) for the next loan. Returns
     /// whether a loan has come. If not, others are to run.
     pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
@@ -85,7 +68,7 @@ impl Scheduler {
         let _held = critical();
         self.outside().current.clear();
         self.outside().in_blocking_call.set(dispatcher);
-        if !self.lent_pending() {
+        if self.return_due() || !self.lent_pending() {
             runner::give_back_deep(dispatcher);
             self.stop_serving();
             self.hand_back(true);
@@ -102,34 +85,6 @@ impl Scheduler {
         self.live() > u32::from(self.dispatcher.get().is_some())
     }
 
-    /// Gives back every processor that was donated. A listener that `stays` looks for more before
-    /// it sleeps.
-    fn hand_back(&self, stays: bool) {
-        let Some(cpu) = self.activation().listens_on() else { return };
-        let mut left = false;
-        // Taken out first: dropping the last reference to a line may drop an implementation, and
-        // its destructor may come here again.
-        let lent = self.listener.lent.take();
-        for line in &lent {
-            metrics().returned();
-            left |= line.pending();
-            line.hand_back(cpu, stays);
-        }
-        if stays {
-            // `returned` is empty: its memory serves for the next loan.
-            self.listener.lent.replace(self.listener.returned.replace(lent));
-        }
-        if left {
-            // The client has notified nobody else of these calls.
-            activations::invite();
-        }
-    }
-
-    /// Whether this activation runs on a processor that the peer of `line` has donated.
-    pub(crate) fn is_lent_by(&self, line: &dyn Line) -> bool {
-        self.listener.lent.borrow().iter().any(|lent| std::ptr::addr_eq(&raw const ***lent, line))
-    }
-
     /// Passes a donated processor on to a peer that has calls of ours and no processor. Sleeps
     /// until it comes back or there is something to do. Returns whether there was such a peer.
     fn pass_on(&'static self) -> bool {
@@ -137,13 +92,13 @@ impl Scheduler {
             // Calls that are owed belong to another activation, which handles them.
             return false;
         }
-        let lines = self.lines();
-        let Some(donee) = lines.iter().find(|line| line.owed()) else { return false };
         if !self.activation().is_lent() {
             // It runs with a permit of our own domain, for which there is other use.
-            lines.iter().filter(|line| line.owed()).for_each(|line| line.call());
+            self.ring_owed();
             return false;
         }
+        let lines = self.lines();
+        let Some(donee) = lines.iter().find(|line| line.owed()) else { return false };
         if self.take_up() {
             return true;
         }
@@ -174,6 +129,14 @@ impl Scheduler {
         true
     }
 
+    /// Notifies the peers that have calls of this listener's threads and no processor. It gives them
+    /// none.
+    fn ring_owed(&self) {
+        if self.threads_wait() {
+            self.lines().iter().filter(|line| line.owed()).for_each(|line| line.call());
+        }
+    }
+
     /// Enters the lines on which replies are awaited, if threads of this activation may wait for
     /// one. Other activations poll for calls.
     fn visit<'a>(&self, lines: &'a [Rc<Arc<dyn Line>>]) -> Vec<&'a dyn Line> {
@@ -183,22 +146,6 @@ impl Scheduler {
         let awaited: Vec<_> = lines.iter().map(|line| &***line).filter(|line| line.awaits()).collect();
         awaited.iter().for_each(|line| line.enter());
         awaited
-    }
-
-    /// Threads keep a listener busy for too long. It returns what it was lent, since the client may
-    /// wait for the processor although replies have come. Its threads go on with a processor of our
-    /// own (URPC, 3.1.3: the client has become underpowered).
-    ///
-    /// Returns whether it did so.
-    pub(crate) fn overstay(&self) -> bool {
-        let late = self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS;
-        if late {
-            self.hand_back(false);
-            if !self.take_up() {
-                self.activation().stop_borrowing();
-            }
-        }
-        late
     }
 
     /// Sleeps until it gets a processor: one that is donated, or one of our own if there is
@@ -239,7 +186,7 @@ impl Scheduler {
             return false;
         }
         stand_by();
-        let any = self.comes_to(returned.drain(..).filter(|line| line.came(cpu)));
+        let any = self.comes_to(returned.drain(..).map(|loan| loan.line).filter(|line| line.came(cpu)));
         self.listener.returned.replace(returned);
         any
     }
@@ -252,7 +199,7 @@ impl Scheduler {
 
     /// As `withdraw`, for a listener on loan: the processors that have come are lent to it too.
     /// Returns whether there were any.
-    fn take_up(&self) -> bool {
+    pub(crate) fn take_up(&self) -> bool {
         let came = self.activation().listens_on().map(|cpu| self.withdraw(cpu)).unwrap_or_default();
         let any = !came.is_empty();
         if any {
@@ -329,34 +276,6 @@ impl Scheduler {
             self.borrow(came);
         }
         any
-    }
-
-    fn borrow(&self, came: impl Iterator<Item = Rc<Arc<dyn Line>>>) {
-        let lasts = self.lasts();
-        // Taken out, as in `hand_back`: the iterator that filters the lines drops the others.
-        let mut lent = self.listener.lent.take();
-        let before = lent.len();
-        lent.extend(came);
-        for line in &lent[before..] {
-            metrics().borrowed();
-            line.borrow();
-        }
-        // Where all share one CPU, another processor of ours would take this one away.
-        let lasts = lasts && lent[before..].iter().any(|line| line.elsewhere());
-        self.listener.lent.replace(lent);
-        if lasts {
-            activations::invite();
-        }
-    }
-
-    /// Notes that a processor has come. Returns whether more than [`ENOUGH`] have come in a row
-    /// within a short time, so that one of our own is worth its wake-up.
-    fn lasts(&self) -> bool {
-        let now = now_ns();
-        let soon = now - self.listener.last.replace(now) < LASTS;
-        let row = if soon { self.listener.row.get() + 1 } else { 0 };
-        self.listener.row.set(if row > ENOUGH { 0 } else { row });
-        row > ENOUGH
     }
 }
 

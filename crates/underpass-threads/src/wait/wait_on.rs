@@ -122,36 +122,53 @@ pub fn alone() -> bool {
     scheduler::running().is_none_or(|(own, _)| !own.wanted_soon())
 }
 
-/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that
-/// goes back to it.
+/// The calling thread is about to post a reply over `line`. Returns whether it runs on a processor
+/// that the peer of `line` has donated. Then nobody wakes the peer for the reply: it is woken when
+/// the processor goes back.
 #[inline]
-pub fn lent_by(line: &dyn Line) -> bool {
-    scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
+pub fn defers_wake_up(line: &dyn Line) -> bool {
+    scheduler::running().is_some_and(|(own, _)| own.replies_on_loan(line))
 }
 
 /// *Forced donation* (URPC, 3.1): donates the calling thread's processor to the peer of `line`,
 /// which owes a call that opens `what`. Other threads may be ready: they wait until it comes back.
 /// Does nothing on a plain kernel thread: its wait does the same.
+///
+/// The caller goes on as soon as `what` is open, its calls [end](crate::calls_end), or the deadline
+/// has passed. The peer may keep the processor longer. Then the kernel divides the CPU.
 #[cold]
 pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
-    let Some((own, _)) = scheduler::running() else { return };
+    let Some((own, me)) = scheduler::running() else { return };
     // A remote wake-up ends the sleep. It is handled when this thread pauses.
-    let _held = critical();
-    let given = give_way(line, || line.poll() && what.is_open());
-    if given && what.is_open() {
+    let held = critical();
+    let given = give_way(line, || {
+        line.poll();
+        what.is_open() || me.has(me.calls_ended_by())
+    });
+    // Registered, so that whoever opens it wakes this thread.
+    if (given && what.is_open()) || !what.register(me) {
         return;
     }
     line.enter();
     let donee = (!given).then_some(DonateTo { line, forced: true });
-    sleep_and_donate(
-        own.activation().parker(),
-        iter::once(line),
-        SleepRole::ReplyWaiter { alone: false },
-        donee,
-        deadline_ns,
-        || what.is_open(),
-    );
+    // An injected task may be what ends this thread's calls.
+    let ends = || what.is_open() || me.has(me.calls_ended_by()) || own.outside().is_injected();
+    let role = SleepRole::ReplyWaiter { alone: false };
+    sleep_and_donate(own.activation().parker(), iter::once(line), role, donee, deadline_ns, ends);
     line.leave(1);
+    if line.owed() {
+        // Nothing was donated, as the caller is to stop waiting.
+        line.call();
+    }
+    let opened = !what.abandon(me);
+    drop(held);
+    if opened {
+        // SAFETY: the caller has registered itself once just now, and the opener, which has taken
+        // it, wakes it once.
+        unsafe { suspend(me, what, None, false) };
+    } else {
+        line.poll();
+    }
 }
 
 /// Waits until `latch` is open. Neither a deadline nor a cancellation ends the wait.

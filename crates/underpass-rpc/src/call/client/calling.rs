@@ -118,8 +118,7 @@ impl ClientEnd {
     ) -> Result<(), Box<CallError>> {
         let bounded = deadline.is_some() | under_way.is_some();
         let reply = Reply { answer, landing };
-        // A caller that has lent its processor can't be freed.
-        if terms.urgent && !under_way.is_some_and(UnderWay::may_be_freed) && self.owed() {
+        if terms.urgent && self.owed() {
             force(&reply, self, deadline);
         }
         failpoint!("client-waiting");

@@ -42,6 +42,35 @@ impl ClientEnd {
             self.lent.store(true, Ordering::Relaxed);
         }
     }
+
+    /// Notifies the server of what it is owed. Whoever calls this goes on running, so it lends no
+    /// processor. `beside`: if the server has no other processor, its listener of this CPU is
+    /// woken, and the kernel divides the CPU. Otherwise a processor of the server's own is woken.
+    fn notify(&self, beside: bool) {
+        self.owed.settle();
+        self.lent.store(false, Ordering::Relaxed);
+        self.notify_retries.again(self.channel.posted());
+        let donee =
+            (beside && self.placement.same_cpu_only).then(|| self.channel.donate(cpu::current())).flatten();
+        match donee {
+            Some(Donee::Asleep) => self.kernel.woke(),
+            Some(Donee::StandsBy) => {}
+            None => self.ring(self.channel.claim()),
+        }
+    }
+
+    /// As [`Line::notify_again`], for tasks, which lend no processor.
+    pub(super) fn notify_again_for_tasks(&self) {
+        self.notify(false);
+        self.ring_socket_if_untaken();
+    }
+
+    /// If no processor of the server polls or sleeps, its clerk wakes one.
+    fn ring_socket_if_untaken(&self) {
+        if self.has_untaken() {
+            self.ring(Doorbell::Socket);
+        }
+    }
 }
 
 impl Line for ClientEnd {
@@ -130,10 +159,7 @@ impl Line for ClientEnd {
 
     fn notify_again(&self) {
         Line::call(self);
-        // If no processor of the server polls or sleeps, its clerk wakes one.
-        if self.has_untaken() {
-            self.ring(Doorbell::Socket);
-        }
+        self.ring_socket_if_untaken();
     }
 
     fn notify_again_if_late(&self) {
@@ -226,13 +252,7 @@ impl Line for ClientEnd {
     }
 
     fn call(&self) {
-        self.owed.settle();
-        self.lent.store(false, Ordering::Relaxed);
-        self.notify_retries.again(self.channel.posted());
-        // If the server has no other processor it shares this one, and the kernel divides it.
-        if !(self.placement.same_cpu_only && self.donate()) {
-            self.ring(self.channel.claim());
-        }
+        self.notify(true);
     }
 
     fn spun(&self, paid: bool) {

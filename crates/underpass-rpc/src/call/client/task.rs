@@ -15,7 +15,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use underpass_channel::PayloadPlace;
 use underpass_os::clock;
-use underpass_processor::Line;
 use underpass_threads::Woken;
 use underpass_wire::{Decode, Encode};
 
@@ -50,7 +49,7 @@ impl ClientEnd {
                 Err(error) => return Err(failed(*error)),
             },
         };
-        let away = || end.call_server();
+        let away = || end.server_is_away_from_task();
         let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
             Ok(slot) => Answer::new(end, slot, under_way),
             Err(error) => return Err(failed(*error)),
@@ -61,13 +60,11 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that polls, and a task has none to donate.
+    /// The server has no processor that polls. A task has none to lend either, as its executor goes
+    /// on with others. So the server is woken on a processor of its own.
     #[cold]
-    fn call_server(&self) {
-        match self.placement.same_cpu_only {
-            true => Line::call(self),
-            false => self.ring(self.channel.claim()),
-        }
+    fn server_is_away_from_task(&self) {
+        self.ring(self.channel.claim());
     }
 
     /// Takes all replies that have come.

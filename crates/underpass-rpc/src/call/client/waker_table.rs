@@ -186,7 +186,7 @@ impl ClientEnd {
             // others.
             true if untaken && !own.has_untaken() => own.notify_again_after_pause(false),
             true => {
-                Line::notify_again(&**own);
+                own.notify_again_for_tasks();
                 own.notify_again_after_pause(own.has_untaken());
             }
             false => {

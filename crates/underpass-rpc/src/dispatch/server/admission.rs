@@ -43,6 +43,14 @@ impl ServerEnd {
             || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
+    /// Whether every call that has come has its reply. Under the lock, because a call that a thread
+    /// has taken counts as under way only a moment later. `false` if the lock is taken.
+    pub(super) fn has_answered_all(&self) -> bool {
+        self.lock.try_enter().is_some_and(|_inside| {
+            !self.channel.receiving().pending() && self.under_way.load(Ordering::Relaxed) & !CLOSED == 0
+        })
+    }
+
     /// Whether a call may begin. Under the lock. If it returns `true`, `one_more_under_way` or
     /// `began_nothing` must follow there.
     #[inline]

@@ -188,6 +188,10 @@ impl Line for ServerEnd {
         came
     }
 
+    fn answered(&self) -> bool {
+        self.is_closed() || (!self.channel.receiving().pending() && self.has_answered_all())
+    }
+
     fn borrow(&self) {
         self.kernel.borrowed();
         // Relaxed, here and below: it concerns the listener itself.
