@@ -308,7 +308,9 @@ fn carry(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
     calls(10)?;
     let before = Files::own();
     calls(times)?;
-    println!("{}", before.others());
+    // Another kernel thread closes what the last call has brought.
+    before.until_no_others();
+    println!("0");
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! Processors that callers donate, and calls of servers without processors of their own.
 
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use underpass::{Abandon, CallError, thread};
+use underpass::{Abandon, CallError, Outcome, thread};
 use underpass_os::cpu;
+use underpass_os::thread::current;
+use underpass_skip::skip;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -176,18 +178,27 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
     assert_eq!(done.join().unwrap(), Ok(()));
 }
 
+/// Runs the calling test, called `name`, in a process of its own with one activation. Returns
+/// whether this is that process.
+fn has_one_activation(name: &str) -> bool {
+    if std::env::var("UNDERPASS_PROCESSORS").as_deref() == Ok("1") {
+        return true;
+    }
+    let mut own = Command::new(std::env::current_exe().unwrap());
+    let output = own.args([name, "--exact", "--nocapture"]).env("UNDERPASS_PROCESSORS", "1").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "the test ran there");
+    false
+}
+
 /// Two threads of one activation call two servers that sleep. Neither server has a listener where
 /// that activation runs, unless it is the same CPU.
 #[test]
 fn a_call_does_not_wait_for_another_servers() {
     const NAME: &str = "a_call_does_not_wait_for_another_servers";
     let _watchdog = Watchdog::new(NAME);
-    if std::env::var_os("UNDERPASS_PROCESSORS").is_none_or(|count| count != "1") {
-        let mut own = Command::new(std::env::current_exe().unwrap());
-        let output = own.args([NAME, "--exact", "--nocapture"]).env("UNDERPASS_PROCESSORS", "1").output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "the test ran there");
+    if !has_one_activation(NAME) {
         return;
     }
     for cpu in cpu::allowed().unwrap().into_iter().take(2) {
@@ -202,9 +213,8 @@ fn a_call_does_not_wait_for_another_servers() {
         let asleep = |server: &ServerProcess| state_of(server.pid()).bytes().all(|state| state == b'S');
         until("both to sleep", || (asleep(&one) && asleep(&another)).then_some(()));
         thread::spawn(move || {
-            // The call does not force its processor on the server, because its caller may be freed.
-            // An idle worker serves it, and the sibling's call as well: the sibling runs as soon as
-            // this thread waits.
+            // The forced donation finds no listener, or ends after a while without a reply. Then
+            // the sibling runs, and its call finds a processor of its server's own.
             let endless = first.urgent().abandonable(&Abandon::new());
             let sibling = thread::spawn(move || {
                 second.null().unwrap();
@@ -287,29 +297,130 @@ fn both_sides_on_one_cpu_take_turns() {
     assert!(output.status.success(), "{output:?}");
 }
 
-#[test]
-fn an_urgent_call_has_the_processor_of_a_busy_caller() {
-    let _watchdog = Watchdog::new("an_urgent_call_has_the_processor_of_a_busy_caller");
-    let (_server, client) = start("urgent");
-    warm(&client);
-    let urgent = client.urgent();
-    let done = Arc::new(AtomicBool::new(false));
+/// Makes calls over each of `urgent`, until they have donated. A sibling of the caller is ready on
+/// the same activation all the time, and calls without urgency would donate nothing.
+fn donates_beside_a_busy_sibling(urgent: Vec<ProbeClient>) {
     thread::spawn(move || {
+        let done = Arc::new(AtomicBool::new(false));
         let told = done.clone();
-        // The sibling is always ready, on the same activation.
         let sibling = thread::spawn(move || {
             while !told.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
         });
-        // One for each call, or for a few calls where others want the CPU as well.
-        let enough = urgent.counters().donations_given + 10;
-        until("more than ten donations", || {
-            urgent.null().unwrap();
-            (urgent.counters().donations_given > enough).then_some(())
-        });
+        for urgent in urgent {
+            // One for each call, or for a few calls where others want the CPU as well.
+            let enough = urgent.counters().donations_given + 10;
+            until("more than ten donations", || {
+                urgent.null().unwrap();
+                (urgent.counters().donations_given > enough).then_some(())
+            });
+        }
         done.store(true, Ordering::Relaxed);
         sibling.join().unwrap();
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn an_urgent_call_has_the_processor_of_a_busy_caller() {
+    const NAME: &str = "an_urgent_call_has_the_processor_of_a_busy_caller";
+    let _watchdog = Watchdog::new(NAME);
+    if has_one_activation(NAME) {
+        let (_server, client) = start("urgent");
+        warm(&client);
+        donates_beside_a_busy_sibling(vec![client.urgent()]);
+    }
+}
+
+#[test]
+fn an_urgent_call_that_may_end_early_has_the_processor_of_a_busy_caller() {
+    const NAME: &str = "an_urgent_call_that_may_end_early_has_the_processor_of_a_busy_caller";
+    let _watchdog = Watchdog::new(NAME);
+    if !has_one_activation(NAME) {
+        return;
+    }
+    let (_server, client) = start("urgent-bounded");
+    warm(&client);
+    let urgent = client.urgent();
+    let bounded = vec![urgent.abandonable(&Abandon::new()), urgent.with_deadline(Duration::from_secs(3600))];
+    donates_beside_a_busy_sibling(bounded);
+    // From now on each call asks whether its thread was cancelled.
+    let cancelled = thread::spawn(thread::park);
+    cancelled.thread().cancel();
+    cancelled.join().unwrap();
+    donates_beside_a_busy_sibling(vec![urgent]);
+}
+
+#[test]
+fn an_urgent_caller_is_freed_while_its_processor_is_lent() {
+    let _watchdog = Watchdog::new("an_urgent_caller_is_freed_while_its_processor_is_lent");
+    let (server, client) = start("urgent-freed");
+    warm(&client);
+    let abandon = Abandon::new();
+    let urgent = client.urgent().abandonable(&abandon);
+    let by_abandon = thread::spawn(move || urgent.compute(3_600_000));
+    until("the call to be there", || (underpass_tests::ticks_of(server.pid()) > 5).then_some(()));
+    abandon.abandon();
+    assert_eq!(by_abandon.join().unwrap(), Err(CallError::Abandoned(Outcome::Unknown)));
+}
+
+/// Makes a call on an activation with another ready thread, which ends once the call is posted.
+/// Returns how many processors the call has donated. `None` if another activation took the thread.
+fn given_beside_a_ready_thread(client: &ProbeClient) -> Option<u64> {
+    let (home, posts) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
+    let (told, ends) = (home.clone(), posts.clone());
+    let sibling = thread::spawn(move || {
+        *told.lock().unwrap() = Some(current());
+        // The caller does not pause between its note and its post. So this thread sees the note
+        // once the caller waits for the reply.
+        while !ends.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    });
+    let home = until("the sibling to begin", || {
+        thread::yield_now();
+        *home.lock().unwrap()
+    });
+    let before = client.counters().donations_given;
+    posts.store(true, Ordering::SeqCst);
+    client.null().unwrap();
+    sibling.join().unwrap();
+    (home == current()).then(|| client.counters().donations_given - before)
+}
+
+#[test]
+fn a_caller_with_ready_threads_rings_and_one_without_donates() {
+    const NAME: &str = "a_caller_with_ready_threads_rings_and_one_without_donates";
+    let _watchdog = Watchdog::new(NAME);
+    if cpu::allowed().unwrap().len() == 1 {
+        skip!("with one CPU, a processor of the server's own is the caller's");
+    }
+    if !has_one_activation(NAME) {
+        return;
+    }
+    let server = ServerProcess::start(SERVER, &Room::name("choice"), "probe");
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    let asleep = move || {
+        until("the server to sleep", || {
+            state_of(server.pid()).bytes().all(|state| state == b'S').then_some(())
+        });
+    };
+    thread::spawn(move || {
+        let given = |client: &ProbeClient| client.counters().donations_given;
+        until("calls without other ready threads to donate", || {
+            asleep();
+            client.null().unwrap();
+            (given(&client) > 3).then_some(())
+        });
+        let woken = client.counters().wakeups_sent;
+        until("calls beside ready threads to ring", || {
+            asleep();
+            let given = given_beside_a_ready_thread(&client);
+            assert!(given.is_none_or(|given| given == 0), "a call beside a ready thread");
+            (client.counters().wakeups_sent > woken + 10).then_some(())
+        });
     })
     .join()
     .unwrap();

@@ -4,5 +4,6 @@
 
 mod deferral;
 mod ends;
+mod loans;
 mod permits;
 mod sleep;

@@ -388,7 +388,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// comes back. Use it for single-threaded callers, real-time ones, I/O of high latency, and
     /// priority.
     ///
-    /// If the server has a processor, it changes nothing.
+    /// If the server has a processor, it changes nothing. An async task has no processor to donate,
+    /// so its calls are as without it.
     #[must_use]
     pub fn urgent(&self) -> Self {
         self.with(|terms| terms.urgent = true)

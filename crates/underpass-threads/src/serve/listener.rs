@@ -54,9 +54,9 @@ impl Scheduler {
     }
 
     /// The dispatcher has served everything for which it was lent a processor, or has to return one.
-    /// If the listener has nothing else to do, it gives the processor back and listens from here. So the context that
-    /// serves stays loaded (as a caller's does: URPC, footnote 1) for the next loan. Returns
-    /// whether a loan has come. If not, others are to run.
+    /// If the listener has nothing else to do, it gives the processor back and listens from here.
+    /// So the context that serves stays loaded (as a caller's does: URPC, footnote 1) for the next
+    /// loan. Returns whether a processor is on loan. If not, others are to run.
     pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
         let Some(cpu) = self.activation().listens_on().filter(|_| self.activation().is_lent()) else {
             return false;

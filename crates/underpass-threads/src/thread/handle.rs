@@ -70,8 +70,8 @@ impl Thread {
     /// calls return early, or with an error that says so.
     ///
     /// These return early: `park`, `sleep`, waits at a condition variable. These return an error:
-    /// channels, semaphores, I/O, and calls of other domains (the server is told). Locks, joins,
-    /// and calls for which a processor was lent by force are not interrupted.
+    /// channels, semaphores, I/O, and calls of other domains (the server is told). Locks and joins
+    /// are not interrupted.
     ///
     /// # Examples
     /// ```

@@ -145,7 +145,7 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
         line.poll();
         what.is_open() || me.has(me.calls_ended_by())
     });
-    // Registered, so that whoever opens it wakes this thread.
+    // Registered, so that the opener wakes this thread.
     if (given && what.is_open()) || !what.register(me) {
         return;
     }

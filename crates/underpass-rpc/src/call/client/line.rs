@@ -43,7 +43,7 @@ impl ClientEnd {
         }
     }
 
-    /// Notifies the server of what it is owed. Whoever calls this goes on running, so it lends no
+    /// Notifies the server of what it is owed. The caller of this goes on running, so it lends no
     /// processor. `beside`: if the server has no other processor, its listener of this CPU is
     /// woken, and the kernel divides the CPU. Otherwise a processor of the server's own is woken.
     fn notify(&self, beside: bool) {
