@@ -53,10 +53,10 @@ impl Scheduler {
         self.listen(cpu);
     }
 
-    /// The dispatcher has served everything for which it was lent a processor, or has to return one.
-    /// If the listener has nothing else to do, it gives the processor back and listens from here.
-    /// So the context that serves stays loaded (as a caller's does: URPC, footnote 1) for the next
-    /// loan. Returns whether a processor is on loan. If not, others are to run.
+    /// The dispatcher has served everything for which it was lent a processor, or has to return
+    /// one. If the listener has nothing else to do, it gives the processor back and listens from
+    /// here. So the context that serves stays loaded (as a caller's does: URPC, footnote 1) for the
+    /// next loan. Returns whether a processor is on loan. If not, others are to run.
     pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
         let Some(cpu) = self.activation().listens_on().filter(|_| self.activation().is_lent()) else {
             return false;
@@ -129,8 +129,8 @@ impl Scheduler {
         true
     }
 
-    /// Notifies the peers that have calls of this listener's threads and no processor. It gives them
-    /// none.
+    /// Notifies the peers that have calls of this listener's threads and no processor. It gives
+    /// them none.
     fn ring_owed(&self) {
         if self.threads_wait() {
             self.lines().iter().filter(|line| line.owed()).for_each(|line| line.call());
