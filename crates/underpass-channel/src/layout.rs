@@ -9,7 +9,9 @@
 //! byte 1152   mapped overflow       one for each slot: the overflow buffer that the server has mapped, written by it
 //! byte 1664   request ring          LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring            LINES lines of 64 bytes: written by the server, read by the client
-//!             section numbers       SECTION_NUMBERS for each slot: written by the client of a numbered call
+//!             section numbers       SECTION_NUMBERS for each slot: written by the client of a numbered call. The
+//!                                   server writes the first one when a call that collects late answers
+//!                                   returns: the number of the call whose answer it is
 //! page        A-stacks              SLOTS areas of one size: written by the client for a call, then by the server
 //! ```
 //!
@@ -23,6 +25,10 @@ use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
 pub const VERSION: u32 = 16;
+
+/// The procedure of a bounded call without arguments that collects a late answer. No interface has
+/// so many procedures.
+pub const COLLECT: u16 = u16::MAX;
 
 /// Slots of a channel: the most calls under way at once over one channel.
 pub const SLOTS: u32 = 64;

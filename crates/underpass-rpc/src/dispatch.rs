@@ -1,7 +1,8 @@
 //! The server's side of a call: a message is taken, the handler runs, the reply is posted.
 //!
 //! [`server`] is the server's end of a channel. [`incoming`] is a call as the generated server stub
-//! sees it, and [`async_handler`] a call whose handler is a future. [`deadline`] tells a handler
+//! sees it, and [`async_handler`] a call whose handler is a future. [`late`] answers calls that last
+//! after they have given their slots back, and [`deferred_reply`] those that any thread may answer. [`deadline`] tells a handler
 //! until when its caller waits. [`exclusive`] has one thread at a time run a service, and
 //! [`section_numbers`] tells which calls come back into one. [`blocked_handlers`] counts handlers
 //! that block their processor in the kernel.
@@ -9,8 +10,10 @@
 pub(crate) mod async_handler;
 pub(crate) mod blocked_handlers;
 pub(crate) mod deadline;
+pub(crate) mod deferred_reply;
 #[allow(unsafe_code)] // An implementation for one thread at a time.
 pub(crate) mod exclusive;
 pub(crate) mod incoming;
+pub(crate) mod late;
 pub(crate) mod section_numbers;
 pub(crate) mod server;

@@ -40,7 +40,9 @@ pub use carried::{CarriedError, ResultOf};
 pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
 pub use dispatch::async_handler::{Handler, Spawn};
-pub use dispatch::deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
+pub use dispatch::deadline::{Cancellation, cancellation, cancelled, deadline, detached, is_cancelled};
+#[doc(hidden)]
+pub use dispatch::deferred_reply::DeferredReply;
 #[doc(hidden)]
 pub use dispatch::exclusive::Exclusive;
 pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};

@@ -203,7 +203,7 @@ impl Family {
 
     /// Whether no call is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.ends().iter().all(|end| end.under_way() == 0)
+        self.ends().iter().all(|end| end.is_idle())
     }
 
     fn ends(&self) -> Vec<Arc<ServerEnd>> {

@@ -38,6 +38,9 @@ pub struct Limits {
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. Further calls wait in their bindings'
     /// slots.
+    ///
+    /// At most as many calls have given their slots back and were not answered yet. If there are
+    /// more, the others keep their slots.
     pub calls: usize,
     /// Bytes of overflow buffers, in which these bindings pass what their A-stacks have no space
     /// for.
@@ -154,6 +157,8 @@ pub(crate) struct Account {
     channels: AtomicUsize,
     memory: AtomicU64,
     calls: AtomicUsize,
+    /// Calls that have given their slots back and were not answered yet.
+    late: AtomicUsize,
     overflow_bytes: Arc<AtomicU64>,
     /// Files that no call has taken, and files reserved for messages that are being received.
     files: AtomicUsize,
@@ -173,6 +178,7 @@ impl Account {
             channels: AtomicUsize::new(0),
             memory: AtomicU64::new(0),
             calls: AtomicUsize::new(0),
+            late: AtomicUsize::new(0),
             overflow_bytes: Arc::default(),
             files: AtomicUsize::new(0),
             waiting: AtomicBool::new(false),
@@ -250,6 +256,26 @@ impl Account {
 
     fn held(&self) -> MutexGuard<'_, Vec<Weak<ServerEnd>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The charge for one call that is answered late, until it is answered.
+#[derive(Debug)]
+pub(crate) struct LateQuota(Arc<Account>);
+
+impl Account {
+    /// Charges a call that gives its slot back, if the quota allows it.
+    pub(crate) fn late_answer(self: &Arc<Self>) -> Option<LateQuota> {
+        let one_more = |late| (late < self.limits.calls).then_some(late + 1);
+        // Relaxed, here and below: a count.
+        self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(LateQuota(self.clone()))
+    }
+}
+
+impl Drop for LateQuota {
+    fn drop(&mut self) {
+        self.0.late.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -423,6 +449,15 @@ mod tests {
         assert!(room.is_some() && other.charge.room_for_message().is_none());
         drop(came);
         assert!(other.charge.room_for_message().is_some());
+    }
+
+    #[test]
+    fn late_answers_are_bounded() {
+        let quota = quotas(Limits { calls: 2, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let (one, other) = (quota.shared().late_answer(), quota.shared().late_answer());
+        assert!(one.is_some() && other.is_some() && quota.shared().late_answer().is_none());
+        drop(one);
+        assert!(quota.shared().late_answer().is_some());
     }
 
     #[test]

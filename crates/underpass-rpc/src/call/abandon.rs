@@ -57,7 +57,7 @@ pub(crate) trait Frees: Send + Sync {
 /// A caller that is to be woken, so that it checks whether it is freed.
 #[must_use = "it sleeps until it is woken"]
 pub(crate) enum Freed {
-    /// It waits for a slot, or for the next binding.
+    /// It waits for a slot, for a late answer, or for the next binding.
     Waiter(Who),
     /// A thread that waits for its reply.
     Thread(&'static Control),
@@ -179,7 +179,13 @@ impl UnderWay {
 
     /// The call has a slot now.
     pub(crate) fn has(&self, slot: u16) {
-        self.entries().for_each(|entry| entry.has(slot));
+        self.entries().for_each(|entry| entry.has(Some(slot)));
+    }
+
+    /// The call waits without a slot. To be called before the slot that it had belongs to another
+    /// call, and without the lock of the client's end.
+    pub(crate) fn has_none(&self) {
+        self.entries().for_each(|entry| entry.has(None));
     }
 
     pub(crate) fn is_freed(&self) -> bool {
@@ -215,10 +221,10 @@ impl Entry {
         drop(gone);
     }
 
-    fn has(&self, slot: u16) {
+    fn has(&self, slot: Option<u16>) {
         let _held = critical();
         let mut calls = self.by.calls();
-        calls.under_way.iter_mut().filter(|call| call.0 == self.number).for_each(|call| call.2 = Some(slot));
+        calls.under_way.iter_mut().filter(|call| call.0 == self.number).for_each(|call| call.2 = slot);
     }
 }
 

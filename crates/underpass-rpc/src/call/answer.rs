@@ -35,7 +35,7 @@ impl<T, E> Results for Result<T, E> {
 }
 
 /// A result, or the reason why there is none.
-type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
+pub(crate) type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
 
 /// A call under way, then its answer. When it is dropped it gives the slot back, and the A-stack
 /// with it, whatever happens to the call.
@@ -98,6 +98,11 @@ impl<'a> Answer<'a> {
     pub(crate) fn new(end: &'a ClientEnd, slot: Slot, under_way: Option<&'a UnderWay>) -> Self {
         let number = slot.number();
         Self { end, slot: Cell::new(Some(slot)), number, under_way }
+    }
+
+    /// The answer of a late call, whose bytes lie in its cell, or with the slot `number`.
+    pub(crate) fn of_late(end: &'a ClientEnd, slot: Option<Slot>, number: u16) -> Self {
+        Self { end, slot: Cell::new(slot), number, under_way: None }
     }
 
     /// The slot, which the caller gives back from now on.
@@ -165,6 +170,13 @@ impl<'a> Answer<'a> {
         Some(source)
     }
 
+    fn has_slot(&self) -> bool {
+        let slot = self.slot.take();
+        let has = slot.is_some();
+        self.slot.set(slot);
+        has
+    }
+
     /// Gives the slot back.
     #[inline(always)]
     fn finish(&mut self) {
@@ -179,11 +191,23 @@ impl<'a> Answer<'a> {
     #[inline(never)]
     fn read<R: Results + Decode>(&mut self) -> Read<R> {
         let (end, linkage) = (self.end, self.linkage());
+        if linkage.late_reply().is_some() {
+            let late = end.late_answer_of_thread(self, None, None)?;
+            return end.read_late::<R>(&late);
+        }
         let Some(reply) = linkage.take() else {
             return Err(end.reason(end.outcome_of(self.number)));
         };
-        let mut bytes = self.bytes(&reply)?;
-        linkage.count.come_in(bytes.left() as u64);
+        self.read_reply::<R>(&reply)
+    }
+
+    /// Reads an answer that was taken out of its linkage record.
+    pub(crate) fn read_reply<R: Results + Decode>(&self, reply: &channel::Cell) -> Read<R> {
+        let end = self.end;
+        let mut bytes = self.bytes(reply)?;
+        if self.has_slot() {
+            self.linkage().count.come_in(bytes.left() as u64);
+        }
         if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             end.count_entries(end.mailbox().entries());
             end.watch_overflow_buffers();
@@ -219,7 +243,8 @@ impl<'a> Answer<'a> {
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::NoProcedure) => CallError::Unsupported(Outcome::NotStarted),
-            Some(Status::Done) | None => self.end.violated("a reply of no known status"),
+            Some(Status::Cancelled) => CallError::Deadline(Outcome::Unknown),
+            Some(Status::Done | Status::Late) | None => self.end.violated("a reply of no known status"),
         }
     }
 }

@@ -6,6 +6,9 @@ mod channel_owner;
 mod closing;
 mod contention;
 mod further_channels;
+mod late_answer;
+mod late_calls;
+mod late_future;
 mod lease_future;
 mod line;
 mod overflow_sweep;
@@ -18,6 +21,7 @@ use self::channel_owner::ChannelOwner;
 use self::closing::Ending;
 use self::contention::Contention;
 use self::further_channels::Further;
+use self::late_calls::LateCalls;
 use self::line::Lag;
 use self::sharing::Sharing;
 use self::waker_table::WakerTable;
@@ -51,13 +55,15 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unnotified` | callers |
 /// | `turns_away` | callers that the server turns away; never reset |
-/// | `quarantined` | under `lock` |
+/// | `quarantined`, `came_back` | under `lock` |
+/// | `watches_quarantine` | callers that give up, and the clerk |
 /// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
 /// | `contention` | callers that are not alone |
 /// | `watch` | see there |
 /// | `waker_table` | see there |
 /// | `further` | a caller that finds the first channel contended |
+/// | `late` | see there |
 /// | `sharing` | a caller that passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
     lock: SpinLock,
@@ -78,6 +84,10 @@ pub(crate) struct ClientEnd {
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
+    /// How many slots have come back from quarantine.
+    came_back: AtomicU32,
+    /// A timer is set that looks whether the server still holds too many.
+    watches_quarantine: AtomicBool,
     /// Bits of the given-up slots of which the server has still to be told.
     untold: AtomicU64,
     /// A timer is set that tells the server of them.
@@ -99,6 +109,7 @@ pub(crate) struct ClientEnd {
     /// Of a further channel: the first end of its binding.
     first: Option<Weak<Self>>,
     sharing: Box<Sharing>,
+    late: Box<LateCalls>,
     own: Weak<Self>,
 }
 
@@ -147,6 +158,8 @@ impl ClientEnd {
                 unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
                 quarantine: AtomicU32::new(QUARANTINE),
+                came_back: AtomicU32::new(0),
+                watches_quarantine: AtomicBool::new(false),
                 untold: AtomicU64::new(0),
                 tells_again: AtomicBool::new(false),
                 owed: Owed::default(),
@@ -162,6 +175,7 @@ impl ClientEnd {
                 further: OnceLock::new(),
                 first,
                 sharing: Box::default(),
+                late: Box::default(),
                 own: own.clone(),
             }
         })

@@ -3,6 +3,7 @@
 
 use crate::call::waiting::WaiterSlot;
 use crate::counters::SlotCount;
+use crate::dispatch::incoming::Status;
 use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
@@ -21,12 +22,18 @@ const ABANDONED: u32 = 4;
 const FREED: u32 = 5;
 /// A task waits for the reply. Its waker is in the waker table.
 const WATCHED: u32 = 6;
+/// The call collects late answers.
+const COLLECTS: u32 = 7;
+/// A late answer is here.
+const COLLECTED: u32 = 8;
+/// Nobody wants the call any more, and it has given its slot back.
+const ABANDONED_LATE: u32 = 9;
 
 /// One slot's linkage record (LRPC). *The lock* is that of the client's end.
 ///
 /// | field | who writes it, and when |
 /// |---|---|
-/// | `state` | the caller writes `EXPECTED` before it posts and `IDLE` at the end; all else under the lock |
+/// | `state` | the caller writes `EXPECTED` before it posts and `IDLE` at the end, as does the thread that takes a late answer or a number; all else under the lock |
 /// | `head`, `payload` | the thread that delivers, under the lock, before `ANSWERED` |
 /// | `waiter_slot` | the caller that blocks, and the thread that settles or abandons the wait, under the lock |
 /// | `count` | the caller |
@@ -51,6 +58,8 @@ pub(crate) enum Delivered {
     /// Nobody any more. The slot is to be given back, and the out-of-band message if one came
     /// along.
     Abandoned,
+    /// The call that collects late answers.
+    Collected,
     /// No call is under way: no honest peer replies so.
     Unexpected,
 }
@@ -73,6 +82,29 @@ impl Linkage {
         // Relaxed: the post publishes it to the server. The server's reply brings it to the thread
         // that delivers the reply.
         self.state.store(EXPECTED, Ordering::Relaxed);
+    }
+
+    /// As [`expect`](Self::expect), for a call that collects late answers. Under the lock.
+    pub(crate) fn collects(&self) {
+        // Relaxed: as in `expect`.
+        self.state.store(COLLECTS, Ordering::Relaxed);
+    }
+
+    /// Takes the late answer that has come, if one has.
+    pub(crate) fn take_collected(&self) -> Option<Cell> {
+        // SYNC with the store in `deliver_odd`.
+        let collected = self.state.load(Ordering::Acquire) == COLLECTED;
+        collected.then(|| {
+            self.clear();
+            self.kept()
+        })
+    }
+
+    /// The reply, if it says that the call is answered late. It stays here.
+    pub(crate) fn late_reply(&self) -> Option<Cell> {
+        // SYNC with the stores in `settle` and `deliver_odd`.
+        let is_here = matches!(self.state.load(Ordering::Acquire), ANSWERED | ABANDONED_LATE);
+        (is_here && self.head().what() == Status::Late as u16).then(|| self.kept())
     }
 
     /// Whether the caller need not wait: the reply is here, there will be none, or the caller is
@@ -120,9 +152,21 @@ impl Linkage {
                 self.keep(reply);
                 self.settle_for_task(ANSWERED)
             }
+            ABANDONED if reply.head.what() == Status::Late as u16 => {
+                self.keep(reply);
+                // SYNC with the load in `late_reply`.
+                self.state.store(ABANDONED_LATE, Ordering::Release);
+                Delivered::Abandoned
+            }
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
                 Delivered::Abandoned
+            }
+            COLLECTS => {
+                self.keep(reply);
+                // SYNC with the load in `take_collected`.
+                self.state.store(COLLECTED, Ordering::Release);
+                Delivered::Collected
             }
             _ => Delivered::Unexpected,
         }
@@ -273,12 +317,17 @@ impl Linkage {
         if !answered {
             return None;
         }
+        Some(self.kept())
+    }
+
+    /// The reply that is here.
+    fn kept(&self) -> Cell {
         let mut payload = Payload::new();
         for (i, word) in self.payload.iter().enumerate() {
             // Relaxed: the state brought them.
             payload.set_word(i, word.load(Ordering::Relaxed));
         }
-        Some(Cell::from_parts(self.head(), payload))
+        Cell::from_parts(self.head(), payload)
     }
 }
 

@@ -458,6 +458,7 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
     match control {
         ControlMessage::Bell => events.bell = true,
         ControlMessage::Unwanted { slots } => events.unwanted |= slots,
+        ControlMessage::UnwantedLate { number } => events.unwanted_late.push(number),
         ControlMessage::Closing if first => events.closing = true,
         ControlMessage::Revoked if first => events.revoked = true,
         ControlMessage::Ask if first => events.asked += 1,

@@ -107,6 +107,12 @@ impl ChannelMailbox {
         !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// The same for a late call.
+    pub(crate) fn unwanted_late(&self, number: u64) -> bool {
+        let sent = self.send(ControlMessage::UnwantedLate { number }, &[]);
+        !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Passes an out-of-band message to the peer.
     pub(crate) fn pass(&self, slot: u16, out_of_band: &OutOfBand) -> io::Result<()> {
         let announcement = out_of_band.announcement(slot)?;

@@ -21,6 +21,8 @@ pub(crate) enum ControlMessage {
     Revoked,
     /// Client to server: nobody waits any more for the calls of these slots, given as bits.
     Unwanted { slots: u64 },
+    /// Client to server: nobody waits any more for the late call of this number.
+    UnwantedLate { number: u64 },
     /// Client to server: it wants to pass the binding on.
     Share,
     /// Server to client: the file that comes along is a ticket. The process that uses it gets a
@@ -87,6 +89,10 @@ impl ControlMessage {
                 bytes[0] = 11;
                 bytes[8..].copy_from_slice(&slots.to_le_bytes());
             }
+            Self::UnwantedLate { number } => {
+                bytes[0] = 12;
+                bytes[8..].copy_from_slice(&number.to_le_bytes());
+            }
             Self::Closing => bytes[0] = 2,
             Self::Ask => bytes[0] = 3,
             Self::Opened => bytes[0] = 4,
@@ -131,6 +137,7 @@ impl ControlMessage {
             9 => Self::NoTicket { may: bytes[2] != 0 },
             10 if number != 0 => Self::OverflowBuffer { slot, number },
             11 => Self::Unwanted { slots: long },
+            12 => Self::UnwantedLate { number: long },
             _ => return None,
         };
         Some((bytes[1] >> 4, control))

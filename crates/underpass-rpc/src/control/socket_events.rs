@@ -29,6 +29,8 @@ pub(crate) struct SocketEvents {
     pub(crate) out_of_band: u64,
     /// The slots, as bits, whose calls nobody waits for any more, as the peer says.
     pub(crate) unwanted: u64,
+    /// The numbers of late calls that nobody waits for any more, as the peer says.
+    pub(crate) unwanted_late: Vec<u64>,
     /// The peer closes the binding.
     pub(crate) closing: bool,
     /// The peer revokes the binding.
@@ -55,6 +57,7 @@ impl SocketEvents {
     pub(crate) fn is_none(&self) -> bool {
         let told = self.closing | self.revoked | self.gone | self.nonsense;
         let asked = self.asked > 0 || self.shares > 0 || !self.tickets.is_empty();
+        let asked = asked || !self.unwanted_late.is_empty();
         !(self.bell | told | asked) && self.out_of_band | self.unwanted == 0 && self.opened.is_none()
     }
 }

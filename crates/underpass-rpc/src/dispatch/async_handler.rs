@@ -5,16 +5,23 @@
 //! It replies when the handler has ended, and also if the handler panicked or was dropped. So each
 //! call has one reply, whatever the executor does. If an executor keeps a handler for ever without
 //! polling it, the caller waits for ever.
+//!
+//! If the caller gives up or its deadline passes, the handler's future is dropped when the executor
+//! polls it next. It is woken for that.
 
 use crate::binding::peer::within_binding;
+use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::deadline::Cancellation;
 use crate::dispatch::incoming::{Refused, Status};
+use crate::dispatch::late::AsyncCall;
+use crate::dispatch::late::signal::Watch;
 use crate::dispatch::server::ServerEnd;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::thread;
 use underpass_channel::Cell;
 use underpass_threads::panic_message;
 use underpass_wire::Encode;
@@ -29,30 +36,47 @@ pub type Spawn = dyn Fn(Handler) + Send + Sync;
 #[derive(Debug)]
 pub(crate) struct Later {
     end: Arc<ServerEnd>,
-    slot: u16,
+    call: Arc<AsyncCall>,
     /// What the handler knows of its caller's deadline and cancellation.
     cancellation: Cancellation,
+    watch: Watch,
+    /// Wakes the handler at the deadline.
+    timer: Option<ClerkTimer>,
     started: bool,
     answered: bool,
 }
 
 impl Later {
-    /// For a call that the calling thread dispatches.
-    pub(crate) fn new(end: Arc<ServerEnd>, slot: u16) -> Self {
-        let cancellation = Cancellation::of_call(&end, slot);
-        Self { end, slot, cancellation, started: false, answered: false }
+    /// For a call that the calling thread dispatches. `keeps_slot`: its handler reads where the
+    /// client wrote, so that the slot can't be given back before the end.
+    pub(crate) fn new(end: Arc<ServerEnd>, slot: u16, keeps_slot: bool) -> Self {
+        let call = end.async_call_begins(slot, keeps_slot);
+        let cancellation = Cancellation::of_call(&end, &call);
+        let (watch, timer) = (Watch::default(), None);
+        Self { end, call, cancellation, watch, timer, started: false, answered: false }
     }
 
     /// Runs `handler`, and replies to the call.
-    pub(crate) async fn run<R: Encode>(mut self, handler: impl Future<Output = R> + Send) {
-        let mut handler = pin!(handler);
-        let record = self.end.family().record().clone();
+    pub(crate) async fn run<R: Encode + Send + 'static>(mut self, handler: impl Future<Output = R> + Send) {
+        // `None` once it was dropped.
+        let mut handler = pin!(Some(handler));
+        let (record, cancellation) = (self.end.family().record().clone(), self.cancellation.clone());
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: it must not harm the executor.
             let poll = || {
                 let _within = within_binding(&record);
-                self.cancellation.poll(|| handler.as_mut().poll(cx))
+                cancellation.poll(|| {
+                    let poll = match cancellation.is_unwanted() {
+                        true => Poll::Pending,
+                        false => handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx)),
+                    };
+                    if poll.is_pending() && self.is_unwanted_from_now(cx) {
+                        handler.set(None);
+                        return Poll::Ready(None);
+                    }
+                    poll.map(Some)
+                })
             };
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
@@ -61,36 +85,75 @@ impl Later {
             }
         })
         .await;
-        let reply = match self.end.is_closed() {
-            // Nobody wants the result. The end of the call is counted.
-            true => Cell::new(self.slot, Status::Dropped as u16),
-            false => self.encoded(outcome),
-        };
-        self.answered = true;
-        self.end.answer(&reply);
+        match outcome {
+            Ok(Some(result)) => self.reply(Ok(result)),
+            Ok(None) => self.reply_without_result(Status::Cancelled),
+            Err(panic) => self.reply::<R>(Err(panic)),
+        }
     }
 
-    fn encoded<R: Encode>(&self, outcome: std::thread::Result<R>) -> Cell {
-        let encoded = outcome.and_then(|result| {
-            catch_unwind(AssertUnwindSafe(|| {
-                let mut reply = Cell::new(self.slot, Status::Done as u16);
-                self.end.encode(&mut reply, &result).map(|_| reply)
-            }))
-        });
-        match encoded {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(Refused { status, why })) => self.end.refuse(self.slot, status, &why),
-            Err(panic) => self.end.refuse(self.slot, Status::Panicked, panic_message(&*panic)),
+    /// The handler waits. Sees to it that it is woken when nobody wants its result any more, and
+    /// returns whether that is so already.
+    fn is_unwanted_from_now(&mut self, cx: &Context<'_>) -> bool {
+        self.watch.wakes(&self.call.signal, cx.waker());
+        if self.timer.is_none()
+            && let Some(deadline) = self.cancellation.deadline_ns()
+        {
+            let call = self.call.clone();
+            self.timer = Some(timer::set(deadline, move || call.signal.wake()));
         }
+        self.cancellation.is_unwanted()
+    }
+
+    /// Replies with the result, or says that the handler has panicked. Any thread may do so.
+    pub(crate) fn reply<R: Encode + Send + 'static>(mut self, outcome: thread::Result<R>) {
+        if self.end.is_closed() {
+            // Nobody wants the result. The end of the call is counted.
+            return self.reply_without_result(Status::Dropped);
+        }
+        self.answered = true;
+        self.end.async_call_ends(&self.call, |end, slot| encoded(end, slot, outcome));
+    }
+
+    fn reply_without_result(mut self, status: Status) {
+        self.answered = true;
+        self.end.async_call_ends(&self.call, move |_, slot| Cell::new(slot, status as u16));
+    }
+
+    /// The handler has begun, as far as its caller can tell.
+    pub(crate) fn starts(&mut self) {
+        self.started = true;
+    }
+
+    /// What the handler knows of its caller's deadline and cancellation.
+    pub(crate) fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+}
+
+fn encoded<R: Encode>(end: &ServerEnd, slot: u16, outcome: thread::Result<R>) -> Cell {
+    let encoded = outcome.and_then(|result| {
+        catch_unwind(AssertUnwindSafe(|| {
+            let mut reply = Cell::new(slot, Status::Done as u16);
+            end.encode(&mut reply, &result).map(|_| reply)
+        }))
+    });
+    match encoded {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(Refused { status, why })) => end.refuse(slot, status, &why),
+        Err(panic) => end.refuse(slot, Status::Panicked, panic_message(&*panic)),
     }
 }
 
 impl Drop for Later {
     fn drop(&mut self) {
-        if self.answered {
-            return;
+        self.watch.ends(&self.call.signal);
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
         }
-        let status = if self.started { Status::Dropped } else { Status::DroppedUnstarted };
-        self.end.answer(&self.end.refuse(self.slot, status, ""));
+        if !self.answered {
+            let status = if self.started { Status::Dropped } else { Status::DroppedUnstarted };
+            self.end.async_call_ends(&self.call, move |_, slot| Cell::new(slot, status as u16));
+        }
     }
 }

@@ -8,11 +8,16 @@
 
 use crate::call::abandon::Abandon;
 use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
-use crate::dispatch::server::{ServerEnd, served};
+use crate::control::timer::{self, ClerkTimer};
+use crate::dispatch::late::AsyncCall;
+use crate::dispatch::late::signal::{Signal, Watch};
+use crate::dispatch::server::{ServerEnd, Told, served};
 use std::cell::RefCell;
 use std::fmt;
 use std::mem;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use underpass_os::clock;
 use underpass_seam::atomic::{Ordering, fence};
@@ -54,11 +59,18 @@ struct Call {
     deadline_ns: Option<u64>,
     /// Frees the calls that threads make on behalf of this one. Made with the first of them.
     nested: OnceLock<Abandon>,
+    /// Of a call that an executor runs: what its handler shares with the end.
+    asynchronous: OnceLock<Arc<AsyncCall>>,
+    /// Of any other call: wakes the tasks that wait until nobody wants it. Made with the first of
+    /// them.
+    signal: OnceLock<Arc<Signal>>,
 }
 
 impl Call {
     fn new(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> Self {
-        Self { number: end.calls_ended(slot), end, slot, deadline_ns, nested: OnceLock::new() }
+        let number = end.calls_ended(slot);
+        let (nested, asynchronous, signal) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { number, end, slot, deadline_ns, nested, asynchronous, signal }
     }
 
     /// The one that the calling thread runs.
@@ -68,9 +80,23 @@ impl Call {
         Some(Self::new(end, slot, None))
     }
 
+    /// Whether nobody waits for it any more: its caller has given it up, or has died.
     fn is_given_up(&self) -> bool {
-        let given_up =
-            self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
+        self.has(|| self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled())
+            || self.asynchronous.get().is_some_and(|call| {
+                call.signal.is_given_up() || (self.end.is_closed() && call.turn.is_late())
+            })
+    }
+
+    /// Whether its caller has given it up.
+    fn is_given_up_by_caller(&self) -> bool {
+        self.has(|| self.end.channel().cancel_word(self.slot).read().is_cancelled())
+            || self.asynchronous.get().is_some_and(|call| call.signal.is_given_up())
+    }
+
+    /// Whether `given_up`, and that was said of this call and not of a later one of its slot.
+    fn has(&self, given_up: impl FnOnce() -> bool) -> bool {
+        let given_up = given_up();
         // SYNC with the store in `CancelWord::cancel`: if this call had ended before that store,
         // its end is seen here, and the word belonged to another call.
         fence(Ordering::Acquire);
@@ -81,22 +107,41 @@ impl Call {
     fn nested(&self) -> &Abandon {
         let nested = self.nested.get_or_init(|| {
             let nested = Abandon::new();
-            self.end.nests(self.slot, self.number, nested.clone());
+            self.end.nests(self.slot, self.number, Told::Nested(nested.clone()));
             nested
         });
         // Check the word only after `nests`. The client writes the word before it sends its
         // message. So a cancellation is either seen here, or its message finds `nested` registered.
-        if self.end.channel().cancel_word(self.slot).read().is_cancelled() && self.is_given_up() {
+        if self.is_given_up_by_caller() {
             nested.abandon();
         }
         nested
+    }
+
+    /// Wakes the tasks that wait until nobody wants the call.
+    fn signal(&self) -> &Signal {
+        if let Some(call) = self.asynchronous.get() {
+            return &call.signal;
+        }
+        self.signal.get_or_init(|| {
+            let signal = Arc::new(Signal::default());
+            self.end.nests(self.slot, self.number, Told::Tasks(signal.clone()));
+            signal
+        })
+    }
+
+    fn has_passed(&self) -> bool {
+        self.deadline_ns.is_some_and(|deadline| deadline <= clock::now_ns())
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(nested) = self.nested.get() {
-            self.end.nests_no_more(nested);
+            self.end.nests_no_more(&Told::Nested(nested.clone()));
+        }
+        if let Some(signal) = self.signal.get() {
+            self.end.nests_no_more(&Told::Tasks(signal.clone()));
         }
     }
 }
@@ -107,8 +152,20 @@ impl Cancellation {
     ///
     /// The answer rests on the caller's own word: a lying caller deceives nobody but itself.
     pub fn is_cancelled(&self) -> bool {
-        let passed = || self.deadline_ns().is_some_and(|deadline| deadline <= clock::now_ns());
-        self.call.as_ref().is_some_and(|call| call.is_given_up() || passed())
+        self.call.as_ref().is_some_and(|call| call.is_given_up() || call.has_passed())
+    }
+
+    /// Whether the caller has given the call up, or its deadline has passed. If the caller has
+    /// died, this does not say so.
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.is_given_up_by_caller() || call.has_passed())
+    }
+
+    /// Waits until nobody wants the call's result any more. Use it to end other work together with
+    /// the call, such as a task that the handler has started. Never completes if the call ends
+    /// first.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        Cancelled { call: self.call.clone(), watch: Watch::default(), timer: None }
     }
 
     /// The caller's deadline, if it has one.
@@ -117,19 +174,23 @@ impl Cancellation {
         Instant::now().checked_add(Duration::from_nanos(left))
     }
 
-    /// For the call of `slot`, which the calling thread runs.
-    pub(crate) fn of_call(end: &Arc<ServerEnd>, slot: u16) -> Self {
-        current()
-            .filter(|current| !current.works)
-            .map(|current| current.wanted)
-            .unwrap_or_else(|| Self::of(Call::new(end.clone(), slot, None), SectionNumbers::default()))
+    /// For `call`, which the calling thread dispatches.
+    pub(crate) fn of_call(end: &Arc<ServerEnd>, call: &Arc<AsyncCall>) -> Self {
+        let of_slot = || Self::of(Call::new(end.clone(), call.slot(), None), SectionNumbers::default());
+        let current = current().filter(|current| !current.works).map(|current| current.wanted);
+        let own = current.unwrap_or_else(of_slot);
+        if let Some(own) = &own.call {
+            // Nobody else has set it: the call is dispatched once.
+            let _ = own.asynchronous.set(call.clone());
+        }
+        own
     }
 
     fn of(call: Call, numbers: SectionNumbers) -> Self {
         Self { call: Some(Arc::new(call)), numbers }
     }
 
-    fn deadline_ns(&self) -> Option<u64> {
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.call.as_ref()?.deadline_ns
     }
 
@@ -158,6 +219,51 @@ impl fmt::Debug for Cancellation {
             .field("deadline", &self.deadline())
             .field("is_cancelled", &self.is_cancelled())
             .finish()
+    }
+}
+
+/// The future of [`Cancellation::cancelled`].
+struct Cancelled {
+    call: Option<Arc<Call>>,
+    watch: Watch,
+    timer: Option<ClerkTimer>,
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // Outside of calls it waits for ever.
+        let Some(call) = self.call.clone() else { return Poll::Pending };
+        let is_over = || call.is_given_up() || call.has_passed();
+        if is_over() {
+            return Poll::Ready(());
+        }
+        self.watch.wakes(call.signal(), cx.waker());
+        if let (None, Some(deadline)) = (&self.timer, call.deadline_ns) {
+            // Not the call itself: it holds the binding.
+            let signal = match call.asynchronous.get() {
+                Some(asynchronous) => Ok(asynchronous.clone()),
+                None => Err(call.signal.get().cloned()),
+            };
+            self.timer = Some(timer::set(deadline, move || match signal {
+                Ok(asynchronous) => asynchronous.signal.wake(),
+                Err(signal) => signal.iter().for_each(|signal| signal.wake()),
+            }));
+        }
+        // After the waker was entered: see `Signal`.
+        if is_over() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        if let Some(call) = &self.call {
+            self.watch.ends(call.signal());
+        }
+        if let Some(timer) = self.timer.take() {
+            timer.cancel();
+        }
     }
 }
 
@@ -273,6 +379,28 @@ pub fn is_cancelled() -> bool {
         Some(current) => current.wanted.is_cancelled(),
         None => Call::of_thread().is_some_and(|call| call.is_given_up()),
     }
+}
+
+/// In a handler: waits until nobody wants its result any more, because the caller's deadline has
+/// passed, or the caller has given up or has died. An async handler need not wait for the first
+/// two: its future is dropped then. Use it where something else is to end together with the call,
+/// or to do something before the end.
+///
+/// Outside of a handler, and if the call ends first, it never completes.
+///
+/// # Examples
+/// ```
+/// use std::future::Future;
+/// use std::pin::pin;
+/// use std::task::{Context, Waker};
+///
+/// // In a handler, race it against the work:
+/// // tokio::select! { done = work() => done, () = underpass::cancelled() => clean_up().await }
+/// let cancelled = pin!(underpass::cancelled()); // no handler
+/// assert!(cancelled.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+/// ```
+pub fn cancelled() -> impl Future<Output = ()> + Send + use<> {
+    cancellation().cancelled()
 }
 
 /// In a handler: until when its caller waits, if the caller has a deadline.

@@ -2,6 +2,7 @@
 
 use crate::carried::CarriedError;
 use crate::dispatch::async_handler::{Later, Spawn};
+use crate::dispatch::deferred_reply::DeferredReply;
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
 use crate::payload::message::{Bytes, Unsent, fill};
@@ -33,8 +34,12 @@ pub(crate) enum Status {
     DroppedUnstarted = 7,
     /// The procedure has ended, and there is no room for its result; the bytes say why.
     NoRoomForResult = 8,
+    /// The call gives its slot back, and its answer comes later; the bytes are its number.
+    Late = 9,
     /// The server's version of the interface has no such procedure.
     NoProcedure = 10,
+    /// Nobody wanted the call any more, so its handler was dropped before it ended.
+    Cancelled = 12,
 }
 
 impl Status {
@@ -49,7 +54,9 @@ impl Status {
             Self::Dropped,
             Self::DroppedUnstarted,
             Self::NoRoomForResult,
+            Self::Late,
             Self::NoProcedure,
+            Self::Cancelled,
         ]
         .into_iter()
         .find(|s| *s as u16 == what)
@@ -103,6 +110,9 @@ pub struct IncomingCall<'a> {
 pub(crate) enum Replied {
     /// There is none.
     No,
+    /// There is none, and a handler that replies later reads in the slot's A-stack or overflow
+    /// buffer until then.
+    NoAndReads,
     /// The reply is there, to be posted.
     Yes,
     /// Another thread posts the reply, or has posted it.
@@ -178,16 +188,32 @@ impl<'a> IncomingCall<'a> {
     ///
     /// # Errors
     /// The binding is closed.
-    pub fn later<V: Carried<Itself: 'static>, E: CarriedError<Itself: 'static>>(
+    pub fn later<V: Carried<Itself: Send + 'static>, E: CarriedError<Itself: Send + 'static>>(
         &mut self,
         spawn: &Spawn,
         handler: impl Future<Output = Result<V::Itself, E::Itself>> + Send + 'static,
     ) -> Result<(), Refused> {
+        spawn(Box::pin(self.replies_later()?.run(handler)));
+        Ok(())
+    }
+
+    /// The right and the duty to reply to this call, for any thread and at any time. The caller of
+    /// this can take other calls at once.
+    ///
+    /// # Errors
+    /// The binding is closed.
+    pub fn defer<V: Carried<Itself: Send + 'static>, E: CarriedError<Itself: Send + 'static>>(
+        &mut self,
+    ) -> Result<DeferredReply<Result<V::Itself, E::Itself>>, Refused> {
+        Ok(DeferredReply::new(self.replies_later()?))
+    }
+
+    fn replies_later(&mut self) -> Result<Later, Refused> {
         let (end, slot) = self.end_of_call()?;
+        let keeps_slot = self.replied == Replied::NoAndReads;
         self.replied = Replied::Later;
         end.runs_later(slot);
-        spawn(Box::pin(Later::new(end, slot).run(handler)));
-        Ok(())
+        Ok(Later::new(end, slot, keeps_slot))
     }
 
     /// A hold on the end of the call, and the slot.

@@ -2,13 +2,15 @@
 
 mod admission;
 mod bounded;
+mod late;
 mod line;
 mod overflow_count;
 mod unwanted;
 
 use self::admission::gate;
+use self::late::LateCalls;
 use self::unwanted::Unwanted;
-pub(crate) use self::unwanted::served;
+pub(crate) use self::unwanted::{Told, served};
 use crate::binding::family::Family;
 use crate::binding::handshake::CpuPlacement;
 use crate::binding::limits::ChannelQuota;
@@ -76,6 +78,8 @@ mod by {
     pub(crate) const WARY: u64 = u64::MAX;
     /// An executor runs the call.
     pub(crate) const LATER: u64 = u64::MAX - 1;
+    /// The client collects late answers with it.
+    pub(crate) const COLLECT: u64 = u64::MAX - 2;
 }
 
 /// Why a server stub has made no reply.
@@ -119,6 +123,8 @@ pub(crate) struct ServerEnd {
     stalled: AtomicU32,
     /// The calls for which nobody waits any more.
     unwanted: Mutex<Unwanted>,
+    /// The async calls, and the answers that come late.
+    late: Box<LateCalls>,
     own: Weak<Self>,
 }
 
@@ -175,6 +181,7 @@ impl ServerEnd {
                 descriptor,
                 stalled: AtomicU32::new(FRESH),
                 unwanted: Mutex::default(),
+                late: Box::default(),
                 own: own.clone(),
             }
         })
@@ -218,6 +225,7 @@ impl ServerEnd {
             let idle = self.no_more_begin();
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();
+            self.tells_of_end();
             self.family.close();
             if idle {
                 self.family.rests();
@@ -283,6 +291,9 @@ impl ServerEnd {
     /// Runs any other call, and posts its reply.
     #[inline(never)]
     fn run_other(&self, cell: &Cell, slot: &Served) {
+        if late::collects(cell) {
+            return self.takes_counted_collect(cell, slot);
+        }
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => {
@@ -469,6 +480,9 @@ impl HandleEvents for ServerEnd {
         }
         if events.unwanted != 0 {
             self.unwanted(events.unwanted);
+        }
+        for number in events.unwanted_late {
+            self.late_call_is_unwanted(number);
         }
         for _ in 0..events.asked {
             self.asked();

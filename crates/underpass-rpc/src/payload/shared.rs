@@ -1,6 +1,6 @@
 //! Arguments that the server reads where the client wrote them (LRPC, Table III: A alone).
 
-use crate::dispatch::incoming::{IncomingCall, Refused};
+use crate::dispatch::incoming::{IncomingCall, Refused, Replied};
 use crate::dispatch::server::ServerEnd;
 use crate::payload::message::Bytes;
 use crate::payload::overflow_buffers::MappedOverflow;
@@ -229,8 +229,12 @@ impl<'a> IncomingCall<'a> {
         let bytes = self.bytes.lend()?;
         Ok(SharedLater(match bytes {
             SharedBytes::Here(bytes) => SharedLaterBytes::Here(bytes.into_owned()),
-            SharedBytes::Beside(view) => SharedLaterBytes::Beside(view),
+            SharedBytes::Beside(view) => {
+                self.replied = Replied::NoAndReads;
+                SharedLaterBytes::Beside(view)
+            }
             SharedBytes::There(view) => {
+                self.replied = Replied::NoAndReads;
                 let read = self.length - self.bytes.left();
                 let (end, slot) = self.end_of_call()?;
                 SharedLaterBytes::There { end, slot, range: read - view.len()..read }

@@ -22,6 +22,8 @@ use underpass_threads::{Woken, calls_end, calls_may_end};
 
 /// In ns: how long the client waits before it tells a server again whose socket is full.
 const TELL_AGAIN: u64 = 100_000_000;
+/// In ns: how long a server may hold more slots than it may, before the binding ends.
+const CAPTURED_AFTER: u64 = 1_000_000_000;
 
 /// A call's own deadline in ns, and what can free its caller or is to be told of it.
 type Bounds = (Option<u64>, Option<UnderWay>);
@@ -123,11 +125,13 @@ impl ClientEnd {
             self.channel.cancel_word(number).set_deadline(None, false);
             drop(inside);
             // It may be the server's answer to G1.
-            let refused = linkage.answered() == Some(Status::Unwanted as u16);
-            return refused.then(|| {
-                linkage.take();
-                Box::new(error(Outcome::NotStarted))
-            });
+            let outcome = match linkage.answered().and_then(Status::from) {
+                Some(Status::Unwanted) => Outcome::NotStarted,
+                Some(Status::Cancelled) => Outcome::Unknown,
+                _ => return None,
+            };
+            linkage.take();
+            return Some(Box::new(error(outcome)));
         }
         // The slot is quarantined until the server answers.
         answer.slot.set(None);
@@ -137,8 +141,7 @@ impl ClientEnd {
         // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(number);
         if quarantined > self.quarantine.load(Ordering::Relaxed) {
-            // The server may be alive, and take more of what was posted.
-            self.end(CallError::Captured(Outcome::Unknown), false);
+            self.captured_unless_answered();
         }
         // At a deadline the server knows by itself.
         if freed.is_some() || why != Woken::Late {
@@ -161,6 +164,12 @@ impl ClientEnd {
         }
         // The server does not read its socket. It is told later, if it goes on.
         self.untold.fetch_or(slots, Ordering::Relaxed);
+        self.tell_again_soon();
+    }
+
+    /// Sets the timer that tells the server of what it was not told.
+    #[cold]
+    pub(super) fn tell_again_soon(&self) {
         // SYNC with the same swap below: if a thread leaves its bits to a timer, that timer's
         // function sees them. There is one timer at a time, however many callers give up.
         if !self.tells_again.swap(true, Ordering::AcqRel) {
@@ -173,12 +182,41 @@ impl ClientEnd {
     #[cold]
     fn tell_again(&self) {
         self.tells_again.swap(false, Ordering::AcqRel);
-        self.tell_unwanted(0);
+        if self.untold.load(Ordering::Relaxed) != 0 {
+            self.tell_unwanted(0);
+        }
+        self.tell_unwanted_late();
+    }
+
+    /// The server holds more slots than it may though nobody waits for their calls. If none of them
+    /// comes back for a while, it has captured them, and the binding ends. A server that was just
+    /// told of many calls at once answers them meanwhile.
+    #[cold]
+    fn captured_unless_answered(&self) {
+        // SYNC with the same swap below: one timer at a time.
+        if self.watches_quarantine.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // Relaxed, here and below: numbers.
+        let (own, seen) = (self.own.clone(), self.came_back.load(Ordering::Relaxed));
+        timer::set(clock::now_ns() + CAPTURED_AFTER, move || {
+            let Some(own) = own.upgrade() else { return };
+            own.watches_quarantine.swap(false, Ordering::AcqRel);
+            if own.quarantined.load(Ordering::Relaxed) <= own.quarantine.load(Ordering::Relaxed) {
+                return;
+            }
+            match own.came_back.load(Ordering::Relaxed) == seen {
+                // The server may be alive, and take more of what was posted.
+                true => own.end(CallError::Captured(Outcome::Unknown), false),
+                false => own.captured_unless_answered(),
+            }
+        });
     }
 
     /// A slot that was quarantined comes back. Under the lock.
     pub(super) fn back_from_quarantine(&self, number: u16) {
         self.quarantined.store(self.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        self.came_back.store(self.came_back.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // As in `give_up`.
         self.channel.cancel_word(number).set_deadline(None, false);
         self.slots.reclaim(number);
@@ -203,12 +241,13 @@ impl ClientEnd {
 }
 
 impl Frees for ClientEnd {
-    /// Another thread abandons a call over this channel, which has the slot `number` or waits for
-    /// one.
+    /// Another thread abandons a call over this channel, which has the slot `number`, or waits for
+    /// one or for a late answer.
     #[cold]
     fn free(&self, number: Option<u16>) -> Vec<Freed> {
         let Some(number) = number else {
-            return self.queue.take_all().into_iter().map(Freed::Waiter).collect();
+            let late = self.late.waiters();
+            return self.queue.take_all().into_iter().chain(late).map(Freed::Waiter).collect();
         };
         let inside = self.lock();
         let freed = match self.linkage(number).free() {

@@ -1,5 +1,6 @@
 //! A call, from the lease of its slot to the wait for its reply.
 
+use super::late_answer::LateAnswer;
 use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
@@ -21,6 +22,14 @@ pub(super) struct Sent {
     pub(super) slot: Slot,
     /// The caller's registration, if it is in its waiter slot already.
     noted: Option<Noted>,
+}
+
+/// The answer of a bounded call.
+enum Settled<'a> {
+    /// In its slot.
+    InSlot(Answer<'a>),
+    /// Collected, after the call had given its slot back.
+    Late(LateAnswer<'a>),
 }
 
 /// What came of a caller's turn in the queue for slots.
@@ -45,7 +54,8 @@ impl ClientEnd {
         // Two separate branches, so that a call without bounds executes nothing of the other.
         if terms.may_bound() {
             return match end.exchange_bounded(procedure, arguments, terms) {
-                Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
+                Ok(Settled::InSlot(mut answer)) => answer.result::<R>(&mut Landing::new(), failed),
+                Ok(Settled::Late(late)) => end.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
                 Err(error) => Err(failed(*error)),
             };
         }
@@ -67,15 +77,18 @@ impl ClientEnd {
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-    ) -> Result<Answer<'_>, Box<CallError>> {
+    ) -> Result<Settled<'_>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
         let under_way = under_way.as_ref();
         let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way)?;
         let mut answer = Answer::new(self, slot, under_way);
         // A call of a method of an exclusive service is a wait even if the reply comes at once.
         outside_section(|| self.wait(&mut answer, None, noted, terms, deadline, under_way))?;
+        if answer.linkage().late_reply().is_some() {
+            return self.late_answer_of_thread(&answer, deadline, under_way).map(Settled::Late);
+        }
         // Nobody frees it from here on.
-        Ok(Answer::new(self, answer.into_slot(), None))
+        Ok(Settled::InSlot(Answer::new(self, answer.into_slot(), None)))
     }
 
     /// Sends a call.
@@ -206,7 +219,7 @@ impl ClientEnd {
     /// Posts a call whose linkage record is set, and leaves the lock. Before it leaves it calls
     /// `at_ease`, if there is nothing to do after the post but to wait.
     #[inline(always)]
-    fn post<T>(
+    pub(super) fn post<T>(
         &self,
         inside: SpinGuard<'_>,
         cell: &Cell,

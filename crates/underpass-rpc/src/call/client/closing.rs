@@ -95,6 +95,7 @@ impl ClientEnd {
         barrier::heavy();
         self.lose_all();
         self.queue.take_all().iter().for_each(Who::call);
+        self.lose_late_calls();
         self.sharing.end();
         self.mailbox.hang_up();
         self.close_files();

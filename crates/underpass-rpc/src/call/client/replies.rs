@@ -29,6 +29,8 @@ enum BatchEnd {
     Task(Option<Waker>),
     /// Nobody wants the last reply, with this head, any more.
     Abandoned(Head),
+    /// The last reply was for the call that collects late answers, over this slot.
+    Collected(u16),
     /// No honest server writes this.
     Malformed(&'static str),
 }
@@ -163,6 +165,7 @@ impl ClientEnd {
         match delivered {
             Some(Delivered::Watched) => BatchEnd::Task(self.waker_table.take(head.slot())),
             Some(Delivered::Abandoned) => BatchEnd::Abandoned(head),
+            Some(Delivered::Collected) => BatchEnd::Collected(head.slot()),
             Some(Delivered::Taken(_) | Delivered::Unexpected) | None => {
                 BatchEnd::Malformed("a reply to no call")
             }
@@ -176,6 +179,7 @@ impl ClientEnd {
             BatchEnd::Elsewhere(who) => wake(who),
             BatchEnd::Task(waker) => waker.into_iter().for_each(wake_task),
             BatchEnd::Abandoned(head) => self.reclaim(&Cell::of(head)),
+            BatchEnd::Collected(slot) => self.collected(slot),
             BatchEnd::Malformed(what) => {
                 self.violated(what);
                 return false;
@@ -190,6 +194,10 @@ impl ClientEnd {
     fn reclaim(&self, cell: &Cell) {
         if cell.place == PayloadPlace::OutOfBand {
             self.mailbox.discard(cell.slot());
+        }
+        if cell.what() == Status::Late as u16 && !self.abandoned_call_is_late(cell.slot()) {
+            self.violated("a late call without a number of its own");
+            return;
         }
         let inside = self.lock();
         self.back_from_quarantine(cell.slot());

@@ -55,6 +55,12 @@ impl ClientEnd {
             Err(error) => return Err(failed(*error)),
         };
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, timer: None }).await {
+            Ok(answer) if answer.linkage().late_reply().is_some() => {
+                match end.late_answer_of_task(answer, deadline, under_way).await {
+                    Ok(late) => end.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
+                    Err(error) => Err(failed(*error)),
+                }
+            }
             Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
             Err(error) => Err(failed(*error)),
         }
@@ -63,7 +69,7 @@ impl ClientEnd {
     /// The server has no processor that polls. A task has none to lend either, as its executor goes
     /// on with others. So the server is woken on a processor of its own.
     #[cold]
-    fn server_is_away_from_task(&self) {
+    pub(super) fn call_server(&self) {
         self.ring(self.channel.claim());
     }
 
@@ -186,8 +192,10 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         // The reply has come, and nobody reads it. Files that came along must not wait for another
         // call.
-        if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
-            && let Some(reply) = answer.linkage().take()
+        let Some(Ok(answer)) = self.give_up(Woken::Cancelled) else { return };
+        if answer.linkage().late_reply().is_some() {
+            answer.end.drop_late_call(&answer, self.under_way);
+        } else if let Some(reply) = answer.linkage().take()
             && reply.place == PayloadPlace::OutOfBand
         {
             answer.end.mailbox().discard(answer.number);

@@ -1,7 +1,7 @@
 //! Decides whether a call may start. A binding that ends starts none. A user who has as many calls
 //! under way as he may has to wait.
 
-use super::{Served, ServerEnd, by};
+use super::{Served, ServerEnd, by, late};
 use crate::dispatch::incoming::Status;
 use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::{Ordering, fence};
@@ -188,10 +188,13 @@ impl ServerEnd {
         self.heard();
     }
 
-    /// How many calls are under way.
-    pub(crate) fn under_way(&self) -> u32 {
-        let _inside = self.lock.enter();
-        self.under_way.load(Ordering::Relaxed) & !CLOSED
+    /// Whether no call is under way, and no late answer waits for its client.
+    pub(crate) fn is_idle(&self) -> bool {
+        let inside = self.lock.enter();
+        let left = self.under_way.load(Ordering::Relaxed) & !CLOSED;
+        drop(inside);
+        // A call that ends late enters its answer before it stops being under way.
+        left == 0 && self.late.unposted() == 0
     }
 
     /// Turns the next call away, if one has come.
@@ -199,15 +202,23 @@ impl ServerEnd {
         let inside = self.lock.enter();
         let number = match self.channel.take(&mut Payload::new()) {
             Ok(None) => return false,
-            Ok(Some(head)) => Some(head.slot()),
+            Ok(Some(head)) => Some((head.slot(), late::collects(&Cell::of(head)))),
             Err(_) => None,
         };
-        let is_free = |&number: &u16| self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy());
-        let Some(number) = number.filter(is_free) else {
+        let is_free =
+            |&(number, _): &(u16, bool)| self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy());
+        let Some((number, collects)) = number.filter(is_free) else {
             drop(inside);
             self.violated();
             return false;
         };
+        if collects {
+            // Calls that are under way may still be answered late.
+            self.slots[usize::from(number)].by.store(by::COLLECT, Ordering::Relaxed);
+            drop(inside);
+            self.takes_collect(number);
+            return true;
+        }
         let doorbell = self.post(&Cell::new(number, Status::Closed as u16));
         drop(inside);
         self.posted(doorbell);

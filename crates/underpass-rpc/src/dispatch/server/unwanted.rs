@@ -1,6 +1,9 @@
 //! Calls for which nobody waits any more, as their client says. Their handlers are told, and calls
 //! that these handlers make and wait for are ended.
 //!
+//! Those of a call that was given up are told once: its async handler, the calls that are made on its
+//! behalf, and the tasks that asked to be told.
+//!
 //! The client has written this into the slot's cancel word before it tells over the socket. The
 //! thread that runs the call is asked, on its own activation, to end its waits. Calls that other
 //! threads or an async handler make on behalf of this call are in `nested`. A call that has not
@@ -8,24 +11,52 @@
 
 use super::{ServerEnd, by};
 use crate::call::abandon::Abandon;
+use crate::dispatch::late::signal::Signal;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use underpass_channel::{Cell, Head, Payload};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::critical;
 
-/// Frees the calls that are made on behalf of the `number`th call over `slot`.
+/// Who is told when nobody waits for a call any more.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// Frees calls that are made on behalf of the call.
+    Nested(Abandon),
+    /// Wakes tasks.
+    Tasks(Arc<Signal>),
+}
+
+impl Told {
+    fn tell(&self) {
+        match self {
+            Self::Nested(by) => by.abandon(),
+            Self::Tasks(signal) => signal.give_up(),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nested(one), Self::Nested(other)) => one.is(other),
+            (Self::Tasks(one), Self::Tasks(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+/// Who is told of the `number`th call over `slot`.
 #[derive(Debug)]
 struct Nested {
     slot: u16,
     number: u64,
-    by: Abandon,
+    by: Told,
 }
 
 /// What the server keeps for calls for which nobody waits any more.
 #[derive(Debug, Default)]
 pub(super) struct Unwanted {
-    /// Calls made on behalf of other calls, by other threads than the ones that run these.
+    /// Who is told of calls: calls made on behalf of them by other threads than the ones that run
+    /// them, and tasks.
     nested: Vec<Nested>,
     /// For each slot whose thread was asked to end its call's waits: how many calls over the slot
     /// had ended before that call.
@@ -73,7 +104,7 @@ impl ServerEnd {
             slot.by.store(by::WARY, Ordering::Relaxed);
         }
         drop(inside);
-        if matches!(who, by::NOBODY | by::WARY) {
+        if matches!(who, by::NOBODY | by::WARY | by::COLLECT) {
             return;
         }
         let held = critical();
@@ -86,16 +117,40 @@ impl ServerEnd {
             // If this call has not ended, the thread can have begun no other one since.
             underpass_threads::unwanted(who, move || slots[usize::from(number)].is_at(calls, who));
         }
+        if who == by::LATER
+            && let Some(call) = self.late.in_slot(number, calls)
+        {
+            call.signal.give_up();
+        }
+        self.tell_nested(number, calls);
+    }
+
+    /// Tells all that are to be told when nobody waits for the `number`th call over `slot`.
+    pub(super) fn tell_nested(&self, slot: u16, number: u64) {
         let held = critical();
         let nested: Vec<_> = self
             .told()
             .nested
             .iter()
-            .filter(|one| (one.slot, one.number) == (number, calls))
+            .filter(|one| (one.slot, one.number) == (slot, number))
             .map(|one| one.by.clone())
             .collect();
         drop(held);
-        nested.iter().for_each(Abandon::abandon);
+        nested.iter().for_each(Told::tell);
+    }
+
+    /// The binding has ended: wakes the tasks that asked to be told, and the async handlers.
+    #[cold]
+    pub(super) fn tells_of_end(&self) {
+        let held = critical();
+        let tasks = |told: &Nested| match &told.by {
+            Told::Tasks(signal) => Some(signal.clone()),
+            Told::Nested(_) => None,
+        };
+        let signals: Vec<_> = self.told().nested.iter().filter_map(tasks).collect();
+        drop(held);
+        signals.iter().for_each(|signal| signal.wake());
+        self.late.close();
     }
 
     /// A cell has come that no honest client writes. Leaves the lock. Returns that nothing was
@@ -147,15 +202,14 @@ impl ServerEnd {
         self.unwanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls are made on behalf of the `number`th call over `slot`. `by` frees them when nobody
-    /// waits for that call any more.
-    pub(crate) fn nests(&self, slot: u16, number: u64, by: Abandon) {
+    /// `by` is told when nobody waits any more for the `number`th call over `slot`.
+    pub(crate) fn nests(&self, slot: u16, number: u64, by: Told) {
         let _held = critical();
         self.told().nested.push(Nested { slot, number, by });
     }
 
-    /// No more such calls are made.
-    pub(crate) fn nests_no_more(&self, by: &Abandon) {
+    /// It need not be told any more.
+    pub(crate) fn nests_no_more(&self, by: &Told) {
         let held = critical();
         let mut told = self.told();
         let place = told.nested.iter().position(|one| one.by.is(by));
