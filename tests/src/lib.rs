@@ -20,6 +20,7 @@ mod reception;
 mod scales;
 mod server;
 mod shelf;
+mod slow;
 mod store;
 mod system;
 mod tight;
@@ -49,6 +50,7 @@ pub use reception::{
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
 pub use shelf::{Board, Shelf, ShelfClient};
+pub use slow::{Slow, SlowAsync, SlowClient, Waiting, all, call_slowly, one_thread};
 pub use store::{DbId, Memory, Store, StoreClient};
 pub use system::{
     Files, cont, fds_of, fds_of_any_table, kernel_threads_of, kib_of, kill, regions_of, signal, state_of,

@@ -31,6 +31,11 @@
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
+//! `underpass-test-server NAME slow` exports a `Slow`, whose handlers run on one kernel thread.
+//! `underpass-test-server NAME watched` imports it, and makes one call that lasts.
+//! `underpass-test-server NAME slowly N` imports it, makes N calls that last, and short ones
+//! meanwhile.
+//!
 //! `underpass-test-server NAME compute MS` imports NAME and makes it compute repeatedly.
 //!
 //! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a
@@ -73,8 +78,9 @@ use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
     Accounts, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
     JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
-    RelayAsync, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
-    add_from_threads, call_by_order, crowd, obey, switches_of, until, withhold,
+    RelayAsync, Scales, Shelf, Slow, SlowAsync, SlowClient, Store, Subject, Tight, Unlike, Waiting, Weigher,
+    Worker, WorkerClient, add_from_threads, call_by_order, call_slowly, crowd, obey, one_thread, switches_of,
+    until, withhold,
 };
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.
@@ -132,6 +138,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let spawn = |handler| drop(std::thread::spawn(move || run_future(handler)));
             RelayAsync::serve(Forwards, spawn)
         }
+        "slow" => SlowAsync::serve(Waiting::default(), one_thread()),
+        "watched" => return Ok(SlowClient::import(&name)?.watched()?),
+        "slowly" => return Ok(call_slowly(&SlowClient::import(&name)?, number()?.parse()?)?),
         "tight" => Tight::serve(Gathering::default()),
         "deep" => {
             let deep = Deep::serve(Diver::default());

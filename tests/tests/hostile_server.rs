@@ -5,6 +5,8 @@
 mod end;
 #[path = "hostile/honest.rs"]
 mod honest;
+#[path = "hostile/late_server.rs"]
+mod late_server;
 #[path = "hostile/liar.rs"]
 mod liar;
 #[path = "hostile/lying_server.rs"]

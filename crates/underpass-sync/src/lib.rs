@@ -14,6 +14,7 @@
 
 mod barrier;
 mod bias;
+mod call_turn;
 mod condvar;
 mod holder;
 mod lazy_lock;
@@ -43,6 +44,8 @@ mod unwind_safe;
 mod wait_queue;
 
 pub use barrier::{Barrier, BarrierWaitResult};
+#[doc(hidden)] // For the calls of `underpass-rpc`.
+pub use call_turn::CallTurn;
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};

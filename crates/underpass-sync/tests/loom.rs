@@ -6,6 +6,8 @@
 //! deadline passes at any moment.
 #![cfg(underpass_loom)]
 
+#[path = "loom/call_turn.rs"]
+mod call_turn;
 #[path = "loom/service_token.rs"]
 mod service_token;
 

@@ -371,8 +371,8 @@ pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, BoundServer, CallError, Cancellation, Copied, Counters, Error,
     ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Running, Sealed, SealedWriter, Server,
-    Service, Shared, active_bindings, binding_state, caller, cancellation, copied, counters, deadline,
-    cancelled, detached, hang_up, is_cancelled,
+    Service, Shared, active_bindings, binding_state, caller, cancellation, cancelled, copied, counters,
+    deadline, detached, hang_up, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

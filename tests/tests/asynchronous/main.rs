@@ -3,8 +3,10 @@
 
 mod callers;
 mod cancelled;
+mod deferred;
 mod executors;
 mod handlers;
+mod late;
 mod waits;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,7 @@ use underpass_tests::{Callers, Probe, ProbeClient, Room, ServerProcess, Watchdog
 use underpass_wire::to_bytes;
 
 /// Most outcomes that a server may report are `Done`.
-const OUTCOMES: [u16; 9] = [0, 0, 0, 0, 0, 1, 2, 3, 4];
+const OUTCOMES: [u16; 11] = [0, 0, 0, 0, 0, 1, 2, 3, 4, 9, 12];
 
 /// Calls until the binding is over: it was closed, or each of its slots waits for an answer that
 /// never comes.

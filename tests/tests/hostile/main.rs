@@ -10,6 +10,7 @@ mod clients;
 mod clocks;
 mod end;
 mod honest;
+mod late_client;
 mod liar;
 mod lying_client;
 mod overflow_buffers;

@@ -69,7 +69,9 @@ impl Later {
                 cancellation.poll(|| {
                     let poll = match cancellation.is_unwanted() {
                         true => Poll::Pending,
-                        false => handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx)),
+                        false => {
+                            handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx))
+                        }
                     };
                     if poll.is_pending() && self.is_unwanted_from_now(cx) {
                         handler.set(None);

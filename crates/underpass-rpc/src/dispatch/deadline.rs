@@ -7,10 +7,10 @@
 //! it.
 
 use crate::call::abandon::Abandon;
-use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::late::AsyncCall;
 use crate::dispatch::late::signal::{Signal, Watch};
+use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
 use crate::dispatch::server::{ServerEnd, Told, served};
 use std::cell::RefCell;
 use std::fmt;

@@ -3,11 +3,10 @@
 #![doc = include_str!("late/README.md")]
 
 pub(crate) mod signal;
-pub(crate) mod turn;
 
 use self::signal::Signal;
-use self::turn::Turn;
 use underpass_seam::atomic::{AtomicBool, Ordering};
+use underpass_sync::CallTurn;
 
 /// A call whose reply comes from an executor, or from whoever holds its deferred reply.
 #[derive(Debug)]
@@ -19,14 +18,14 @@ pub(crate) struct AsyncCall {
     keeps_slot: bool,
     /// The sweep has seen it before.
     swept: AtomicBool,
-    pub(crate) turn: Turn,
+    pub(crate) turn: CallTurn,
     pub(crate) signal: Signal,
 }
 
 impl AsyncCall {
     /// A call that has come over `slot`, after `before` others.
     pub(crate) fn new(slot: u16, before: u64, keeps_slot: bool) -> Self {
-        let (turn, signal) = (Turn::default(), Signal::default());
+        let (turn, signal) = (CallTurn::default(), Signal::default());
         Self { slot, before, keeps_slot, swept: AtomicBool::new(false), turn, signal }
     }
 

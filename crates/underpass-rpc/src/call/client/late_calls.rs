@@ -307,26 +307,27 @@ impl ClientEnd {
         let (slot, spare) = if is_inline { (None, Some(slot)) } else { (Some(slot), None) };
         let answer = Collected { reply, slot };
         let (mut woken, mut unwanted) = (None, None);
-        let known = sound && match table.calls.get_mut(&late) {
-            Some(LateCall::Waits(who)) => {
-                woken = who.take();
-                table.calls.insert(late, LateCall::Answered { answer, early: false });
-                table.unanswered -= 1;
-                true
-            }
-            Some(LateCall::GivenUp) => {
-                unwanted = Some(answer);
-                table.calls.remove(&late);
-                (table.unanswered, table.given_up) = (table.unanswered - 1, table.given_up - 1);
-                true
-            }
-            Some(LateCall::Answered { .. }) => false,
-            None if self.says_late(late) => {
-                table.calls.insert(late, LateCall::Answered { answer, early: true });
-                true
-            }
-            None => false,
-        };
+        let known = sound
+            && match table.calls.get_mut(&late) {
+                Some(LateCall::Waits(who)) => {
+                    woken = who.take();
+                    table.calls.insert(late, LateCall::Answered { answer, early: false });
+                    table.unanswered -= 1;
+                    true
+                }
+                Some(LateCall::GivenUp) => {
+                    unwanted = Some(answer);
+                    table.calls.remove(&late);
+                    (table.unanswered, table.given_up) = (table.unanswered - 1, table.given_up - 1);
+                    true
+                }
+                Some(LateCall::Answered { .. }) => false,
+                None if self.says_late(late) => {
+                    table.calls.insert(late, LateCall::Answered { answer, early: true });
+                    true
+                }
+                None => false,
+            };
         drop(table);
         drop(held);
         failpoint!("client-collected");

@@ -49,7 +49,7 @@ impl ClientEnd {
                 Err(error) => return Err(failed(*error)),
             },
         };
-        let away = || end.server_is_away_from_task();
+        let away = || end.call_server();
         let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
             Ok(slot) => Answer::new(end, slot, under_way),
             Err(error) => return Err(failed(*error)),

@@ -63,7 +63,8 @@ impl ServerEnd {
 
     #[cold]
     fn is_counted(&self) -> bool {
-        self.quota.account().enters()
+        let account = self.quota.account();
+        account.enters() || (self.late.overdraws() && account.enters_anyway())
     }
 
     #[inline]
@@ -178,6 +179,14 @@ impl ServerEnd {
         self.heard();
     }
 
+    /// Lets held calls begin, because an answer waits for a request that may lie behind them.
+    #[cold]
+    pub(super) fn let_go_if_held(&self) {
+        if self.gate.load(Ordering::Relaxed) == gate::HELD {
+            self.let_go();
+        }
+    }
+
     /// From now on calls that come are turned away. Those under way go on.
     pub(crate) fn drain(&self) {
         let inside = self.lock.enter();
@@ -205,8 +214,9 @@ impl ServerEnd {
             Ok(Some(head)) => Some((head.slot(), late::collects(&Cell::of(head)))),
             Err(_) => None,
         };
-        let is_free =
-            |&(number, _): &(u16, bool)| self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy());
+        let is_free = |&(number, _): &(u16, bool)| {
+            self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy())
+        };
         let Some((number, collects)) = number.filter(is_free) else {
             drop(inside);
             self.violated();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use underpass_channel::layout::{COLLECT, SECTION_NUMBERS, SLOTS};
 use underpass_channel::{Cell, Doorbell, PayloadPlace};
 use underpass_os::{clock, failpoint};
-use underpass_seam::atomic::Ordering;
+use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::{critical, on_user_thread};
 
 /// How often the sweep looks at the async calls that have slots. It gives the slot of a call back
@@ -34,6 +34,9 @@ type LateAnswer = Box<dyn FnOnce(&ServerEnd, u16) -> Cell + Send>;
 #[derive(Default)]
 pub(super) struct LateCalls {
     state: Mutex<State>,
+    /// How many requests may still be taken though the user has as many calls under way as it may,
+    /// because the request that collects may lie behind them.
+    overdraft: AtomicU32,
 }
 
 #[derive(Default)]
@@ -93,6 +96,13 @@ impl LateCalls {
         self.state().late.get(&number).map(|(call, _)| call.clone())
     }
 
+    /// Whether one more request may be taken, beyond what the user may have under way.
+    pub(super) fn overdraws(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        // Relaxed: a count.
+        self.overdraft.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
     /// The binding has ended: drops the answers that nobody will collect, and wakes all handlers,
     /// so that they may ask.
     #[cold]
@@ -102,8 +112,13 @@ impl LateCalls {
         state.closed = true;
         state.collect = None;
         let dropped = mem::take(&mut state.ready);
-        let calls: Vec<_> =
-            state.in_slot.iter().flatten().chain(state.late.values().map(|(call, _)| call)).cloned().collect();
+        let calls: Vec<_> = state
+            .in_slot
+            .iter()
+            .flatten()
+            .chain(state.late.values().map(|(call, _)| call))
+            .cloned()
+            .collect();
         drop(state);
         drop(held);
         calls.iter().for_each(|call| call.signal.wake());
@@ -216,6 +231,7 @@ impl ServerEnd {
         let mut state = self.late.state();
         let (_, quota) = state.late.remove(&number).expect("a late call is there until it ends");
         let ready = Ready { number, answer, quota };
+        let overdraws = state.ready.is_empty() && state.collect.is_none() && !state.closed;
         let unwanted = match state.closed {
             true => Some(ready),
             false => {
@@ -232,6 +248,10 @@ impl ServerEnd {
         let left = self.one_less_under_way();
         drop(inside);
         self.call_ended(left);
+        if overdraws {
+            self.late.overdraft.store(SLOTS, Ordering::Relaxed);
+            self.let_go_if_held();
+        }
         self.answer_late();
         if !on_user_thread() && self.unnotified.take() {
             self.wake_spare_now();

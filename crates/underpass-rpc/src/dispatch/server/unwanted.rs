@@ -234,9 +234,13 @@ mod tests {
     use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
     use crate::control::mailbox::ChannelMailbox;
+    use crate::dispatch::deadline::{begin, cancelled};
     use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
+    use crate::dispatch::section_numbers::SectionNumbers;
     use std::collections::HashMap;
+    use std::pin::pin;
     use std::sync::mpsc::channel;
+    use std::task::{Context, Wake, Waker};
     use underpass_channel::layout::{STACK, region};
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
@@ -263,6 +267,41 @@ mod tests {
         let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
         ServerEnd::new(channel, mailbox, &service, placement, family, quota)
+    }
+
+    #[derive(Default)]
+    struct Count(std::sync::atomic::AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_task_learns_that_nobody_wants_a_blocking_call() {
+        let end = end();
+        let tells: [(u16, fn(&ServerEnd)); 2] = [
+            (5, |end| {
+                end.channel.cancel_word(5).cancel();
+                end.unwanted(1 << 5);
+            }),
+            (6, |end| end.close()),
+        ];
+        for (slot, tell) in tells {
+            // No thread is to be asked.
+            end.slots[usize::from(slot)].by.store(by::LATER, Ordering::Relaxed);
+            let serving = begin(end.clone(), slot, None, SectionNumbers::default());
+            let mut cancelled = pin!(cancelled());
+            drop(serving);
+            let count = Arc::new(Count::default());
+            let waker = Waker::from(count.clone());
+            let mut poll = || cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            assert!(!poll() && !poll());
+            tell(&end);
+            assert!(poll() && count.0.load(std::sync::atomic::Ordering::Relaxed) == 1);
+        }
+        assert!(end.told().nested.is_empty(), "the futures are gone, and nobody is to be told");
     }
 
     #[test]

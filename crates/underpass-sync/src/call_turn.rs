@@ -10,17 +10,18 @@ const ENDED: u64 = u64::MAX;
 /// Whether an async call has its slot still, has given it back under a number, or has ended.
 ///
 /// Two threads meet here: the sweep, which gives the slot back, and the thread that ends the call.
-/// Exactly one of them uses the slot afterwards (`README.md`, S2 and E1).
+/// Exactly one of them uses the slot afterwards: S2 and E1 in
+/// `underpass-rpc/src/dispatch/late/README.md`.
 #[derive(Debug)]
-pub struct Turn(AtomicU64);
+pub struct CallTurn(AtomicU64);
 
-impl Default for Turn {
+impl Default for CallTurn {
     fn default() -> Self {
         Self(AtomicU64::new(IN_SLOT))
     }
 }
 
-impl Turn {
+impl CallTurn {
     /// *S2:* the call gives its slot back, and is known as `number` from now on. Returns `false` if
     /// it has ended.
     pub fn goes_late(&self, number: u64) -> bool {
@@ -49,9 +50,9 @@ mod tests {
 
     #[test]
     fn a_call_ends_in_its_slot_or_under_its_number() {
-        let turn = Turn::default();
+        let turn = CallTurn::default();
         assert_eq!((turn.is_late(), turn.ends(), turn.goes_late(7)), (false, None, false));
-        let turn = Turn::default();
+        let turn = CallTurn::default();
         assert!(turn.goes_late(7) && turn.is_late() && !turn.goes_late(8));
         assert_eq!((turn.ends(), turn.is_late(), turn.ends()), (Some(7), false, None));
     }
