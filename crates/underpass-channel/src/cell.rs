@@ -2,9 +2,11 @@
 
 use crate::layout::LINE_WORDS;
 use crate::payload::Payload;
+use crate::tag::Tag;
 use crate::window::Advance;
 
-/// The most bytes of arguments or results that travel in the cell itself.
+/// The most bytes of results that travel in the cell itself. Requests have [`Tag::BYTES`] less, for
+/// the tag of their row.
 pub const INLINE: usize = (LINE_WORDS - 1) * 8;
 
 /// Set in each head. No word of a fresh region has it.
@@ -39,8 +41,10 @@ pub enum PayloadPlace {
 /// ```text
 /// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | behind : 4 | advance : 2 | present : 1
 ///           stored last, and so publishes the rest
-/// payload   the bytes, rounded up to words; or only their number, if they lie elsewhere
+/// payload   the bytes, rounded up to words; or only their number, if they lie elsewhere: see `Tag`
 /// ```
+///
+/// A request begins with the tag of its row, which `length` includes if the bytes lie in the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cell {
@@ -88,6 +92,29 @@ impl Cell {
     pub fn new(slot: u16, what: u16) -> Self {
         let ids = Ids::new(slot, what);
         Self { ids, length: 0, place: PayloadPlace::Inline, bounded: false, payload: Payload::new() }
+    }
+
+    /// A request without bytes, for the row `tag`.
+    #[inline(always)]
+    pub fn request(slot: u16, procedure: u16, tag: Tag) -> Self {
+        let mut cell = Self::new(slot, procedure);
+        cell.payload.set_word(0, tag.word());
+        cell.length = Tag::BYTES as u32;
+        cell
+    }
+
+    /// A request with `bytes` in the cell, for the row `tag`. `None` if they don't fit.
+    pub fn inline_request(slot: u16, procedure: u16, tag: Tag, bytes: &[u8]) -> Option<Self> {
+        let mut cell = Self::request(slot, procedure, tag);
+        cell.payload.0[Tag::BYTES..].get_mut(..bytes.len())?.copy_from_slice(bytes);
+        cell.length += bytes.len() as u32;
+        Some(cell)
+    }
+
+    /// Of a request: the tag of its row, as the client says.
+    #[inline(always)]
+    pub fn tag(&self) -> Tag {
+        Tag::of_word(self.payload.word(0))
     }
 
     /// The slot of the call.
@@ -138,7 +165,10 @@ impl Cell {
     pub(crate) fn head(&self, sequence: u32, behind: u32, advance: Advance) -> (u64, u64) {
         let (place, length, first) = match self.place {
             PayloadPlace::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
-            elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
+            elsewhere => {
+                let tag = Tag::of_word(self.payload.word(0)).word();
+                (elsewhere as u64, 0, tag | u64::from(self.length) << Tag::BITS)
+            }
         };
         let behind = behind.min(2 * MANY).div_ceil(2);
         let way = u64::from(behind) << BEHIND | (advance as u64) << ADVANCE;
@@ -151,7 +181,7 @@ impl Cell {
     pub fn from_parts(head: Head, payload: Payload) -> Self {
         let mut cell = Self { payload, ..Self::of(head) };
         if cell.place != PayloadPlace::Inline {
-            cell.length = cell.payload.word(0) as u32;
+            cell.length = (cell.payload.word(0) >> Tag::BITS) as u32;
         }
         cell
     }
@@ -252,7 +282,8 @@ impl Head {
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
     }
 
-    /// If this is a request with its bytes in the cell, for a call that is not bounded: how many.
+    /// If this is a request with its bytes in the cell, for a call that is not bounded: how many, with
+    /// the tag.
     #[inline(always)]
     pub fn inline_request(self) -> Option<usize> {
         (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)
@@ -264,7 +295,7 @@ impl Head {
     pub fn stacked_request(self, payload: &Payload) -> Option<usize> {
         let stacked =
             self.0 & (3 << Self::PLACE | 1 << BOUNDED) == (PayloadPlace::Stack as u64) << Self::PLACE;
-        stacked.then(|| payload.word(0) as u32 as usize)
+        stacked.then(|| (payload.word(0) >> Tag::BITS) as usize)
     }
 
     /// Whether this is a message of kind `what` with its bytes in the A-stack. The payload says how

@@ -3,7 +3,8 @@
 
 use crate::attention::{Attention, Doorbell, Fence};
 use crate::cancel_word::{CancelWord, SectionWords, TakenCount};
-use crate::cell::{Cell, Head};
+use crate::cell::{Cell, Head, PayloadPlace};
+use crate::copy_counts;
 use crate::donation::{Donation, Donee};
 use crate::layout::{
     CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, MAPPED_OVERFLOW, REPLIES,
@@ -99,6 +100,7 @@ impl Channel {
     #[inline(always)]
     pub fn post_and_look(&self, cell: &Cell, others: u32) -> bool {
         self.sending.post(cell, others);
+        copy_counts::tag_into_region(cell.place == PayloadPlace::Inline);
         self.peer().is_away(self.fence)
     }
 
@@ -128,6 +130,7 @@ impl Channel {
         let head = self.receiving.take(payload)?;
         if let Some(head) = head {
             self.untaken.store(head.behind(), Ordering::Relaxed);
+            copy_counts::tag_out_of_region(head.inline_request().is_some());
         }
         Ok(head)
     }

@@ -2,6 +2,7 @@
 //! Table III). They count where debug assertions are on, as in tests. Other builds have no code for
 //! them.
 
+use crate::tag::Tag;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that this process has copied, over all its channels.
@@ -35,6 +36,22 @@ pub fn copied() -> Option<Copied> {
 pub(crate) fn into_region(bytes: usize) {
     if cfg!(debug_assertions) {
         INTO.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// A request was copied whose tag counts as bytes, if it is `inline`: a tag is no argument.
+#[inline(always)]
+pub(crate) fn tag_into_region(inline: bool) {
+    if cfg!(debug_assertions) && inline {
+        INTO.fetch_sub(Tag::BYTES as u64, Ordering::Relaxed);
+    }
+}
+
+/// The same as [`tag_into_region`], at the server.
+#[inline(always)]
+pub(crate) fn tag_out_of_region(inline: bool) {
+    if cfg!(debug_assertions) && inline {
+        OUT_OF.fetch_sub(Tag::BYTES as u64, Ordering::Relaxed);
     }
 }
 

@@ -124,6 +124,12 @@ pub const fn stack_of(wanted: usize) -> usize {
     }
 }
 
+/// Bytes of an A-stack of a connection whose first interface has a largest message of `wanted`
+/// bytes. Later interfaces share the A-stacks.
+pub const fn stack_of_connection(wanted: usize) -> usize {
+    if wanted <= STACK { STACK } else { stack_of(wanted) }
+}
+
 /// Bytes of a region whose A-stacks have `stack` bytes, a result of [`stack_of`]. Only pages that
 /// were touched take memory.
 pub const fn region(stack: usize) -> usize {

@@ -29,7 +29,9 @@ mod region;
 mod ring;
 mod ring_lines;
 mod ring_memory;
+mod rows;
 mod slots;
+mod tag;
 mod window;
 
 pub use attention::{Attention, Doorbell, Fence};
@@ -47,4 +49,6 @@ pub use payload_file::{PayloadFileSink, PayloadFileSource};
 pub use region::{Region, RegionSink, RegionSource, RegionView};
 pub use ring::{Malformed, PeekedCell, Receiving, Sending};
 pub use ring_memory::{CacheLine, HeapMemory, RingMemory};
+pub use rows::{NoRow, RowUse, Rows};
 pub use slots::{Slot, Slots};
+pub use tag::Tag;

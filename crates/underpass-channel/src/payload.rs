@@ -2,6 +2,7 @@
 
 use crate::cell::INLINE;
 use crate::layout::LINE_WORDS;
+use crate::tag::Tag;
 use std::os::fd::BorrowedFd;
 use underpass_wire::Sink;
 
@@ -64,6 +65,12 @@ impl<'a> PayloadSink<'a> {
     #[inline(always)]
     pub fn new(payload: &'a mut Payload, size: usize) -> Self {
         Self { payload, size: size.min(INLINE), at: 0, rest: 0, overflowed: false }
+    }
+
+    /// The same for a request: the message lies behind the tag, which stays as it is.
+    #[inline(always)]
+    pub fn behind_tag(payload: &'a mut Payload, size: usize) -> Self {
+        Self { at: Tag::BYTES, ..Self::new(payload, size + Tag::BYTES) }
     }
 
     /// Writes the last word. Returns whether more than `size` bytes were put, or a file.

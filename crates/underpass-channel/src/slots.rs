@@ -75,6 +75,13 @@ impl Slots {
         self.order.iter().skip(leased).any(|free| u16::from(free.load(Ordering::Relaxed)) == number)
     }
 
+    /// The slots that are not leased, as bits. Callers hold the lock.
+    pub fn free(&self) -> u64 {
+        let leased = self.leased.load(Ordering::Relaxed) as usize;
+        let free = self.order.iter().skip(leased);
+        free.fold(0, |free, number| free | 1u64.wrapping_shl(number.load(Ordering::Relaxed).into()))
+    }
+
     /// How many slots are leased now. Without the lock, a hint.
     #[inline]
     pub fn leased(&self) -> u32 {
@@ -98,6 +105,7 @@ mod tests {
         let [a, b, c] = [lease(&slots), lease(&slots), lease(&slots)];
         assert_eq!([a.number(), b.number(), c.number()], [0, 1, 2]);
         assert!([0, 1, 2].iter().all(|&number| !slots.is_free(number)) && slots.is_free(3));
+        assert_eq!(slots.free(), u64::MAX << 3);
         slots.give_back(a);
         slots.give_back(c);
         assert_eq!([0, 1, 2].map(|number| slots.is_free(number)), [true, false, true]);

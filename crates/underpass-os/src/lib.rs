@@ -27,7 +27,7 @@ pub use memory::peek::{Peek, mapping};
 pub use memory::sealed::{SealedMemory, Unsealed};
 pub use memory::shared::{Memory, PayloadFile};
 pub use memory::stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
-pub use processes::{dump, end_signal, failpoint, fork, process, spawn};
+pub use processes::{dump, end_signal, failpoint, fork, process, random, spawn};
 pub use sandbox::{calls, confine, forbidden, landlock};
 pub use sockets::directory::Directory;
 pub use sockets::pass::{pass, take_passed};

@@ -5,4 +5,5 @@ pub mod end_signal;
 pub mod failpoint;
 pub mod fork;
 pub mod process;
+pub mod random;
 pub mod spawn;

@@ -1,13 +1,15 @@
 //! Bindings: how they are made, what limits them, and how they end.
 //!
 //! [`export`] and [`import`] are the two ways in, and [`handshake`] has the messages that they
-//! exchange. [`object`] is the binding as its server sees it. [`family`] is what the binding's
-//! channels share, and [`record`] is what the server's code attaches to the binding. [`limits`]
+//! exchange. [`object`] is the binding as its server sees it. [`family`] is a connection as its server
+//! has it, and [`row`] one of its bindings. [`record`] is what the server's code attaches to the
+//! binding. [`connections`] are those of this domain to servers. [`limits`]
 //! says what one user may have. [`resilient`] imports again when a server has ended. [`running`]
 //! and [`replaced`] are the end of an export.
 
 pub(crate) mod budget;
 pub(crate) mod clock_offset;
+pub(crate) mod connections;
 pub(crate) mod exit_events;
 pub(crate) mod export;
 pub(crate) mod family;
@@ -25,5 +27,6 @@ pub(crate) mod peer;
 pub(crate) mod record;
 pub(crate) mod replaced;
 pub(crate) mod resilient;
+pub(crate) mod row;
 pub(crate) mod running;
 pub(crate) mod service;

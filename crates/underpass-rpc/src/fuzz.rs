@@ -4,16 +4,17 @@
 //! Private code decodes the targets' bytes. Ends of channels without a clerk run on the calling
 //! thread. A [`FuzzBinding`] is a client's binding with everything that belongs to it.
 
-use crate::binding::clock_offset::ClockOffset;
-use crate::binding::family::Family;
+use crate::binding::family::{Client, Family};
 use crate::binding::handshake::{CpuPlacement, Hello, HelloReply, LONGEST};
-use crate::binding::import::{self, Bound};
+use crate::binding::import::{self, Bound, Sharing};
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
+use crate::binding::record::BindingRecord;
+use crate::binding::row::{BindingRow, ServedRow};
 use crate::binding::service::Service;
 use crate::call::answer::Results;
-use crate::call::client::{CallTerms, ClientEnd};
+use crate::call::client::{CallTerms, ClientEnd, ClientRow};
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::control::clerk::clerk;
 use crate::control::connection::{BindingLink, Connection};
@@ -29,8 +30,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use underpass_channel::layout::{STACK, region, stack_of};
-use underpass_channel::{Channel, Fence};
+use underpass_channel::layout::{STACK, region, stack_of_connection};
+use underpass_channel::{Channel, Fence, Tag};
 use underpass_os::Socket;
 use underpass_processor::Line;
 use underpass_wire::{Decode, Descriptor, Encode};
@@ -67,18 +68,20 @@ impl FuzzServer {
     /// # Errors
     /// Memory or files have run out.
     pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
-        let stack = stack_of(service.descriptor.astack());
+        let stack = stack_of_connection(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
         let ours = BindingLink::new(Connection::new(ours));
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let record = crate::binding::record::BindingRecord::new(binding, None, Arc::default());
-        let family = Family::new(0, 0, record, false, ClockOffset::default());
+        let record = BindingRecord::new(binding, None, Arc::default());
+        let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours)?));
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
-        let end = ServerEnd::new(channel, mailbox, service, PLACEMENT, family.clone(), quota);
+        let binding = BindingRow::new((0, 0), record, false, service.descriptor, &family, None);
+        let end = ServerEnd::new(channel, mailbox, PLACEMENT, family.clone(), quota);
         family.join(&end);
+        family.add_row(ServedRow { stub: service.stub.clone(), binding });
         Ok((Self { end }, file, theirs))
     }
 
@@ -134,8 +137,9 @@ impl FuzzBinding {
     pub fn import(socket: OwnedFd, descriptor: &Descriptor) -> Result<Self, ImportError> {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
-        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &|| u64::MAX)?;
-        let end = FuzzClient { end: bound.end.clone() };
+        let until = || u64::MAX;
+        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &until, Sharing::Joins)?;
+        let end = FuzzClient { end: bound.end().clone(), row: bound.row().clone() };
         Ok(Self { bound, end })
     }
 
@@ -146,17 +150,17 @@ impl FuzzBinding {
 
     /// Two activations contend for the first channel, so the client may ask for another.
     pub fn contend(&self) {
-        self.bound.end.contend();
+        self.bound.end().contend();
     }
 
     /// Asks for a ticket. Returns whether one came.
     pub fn share(&self) -> bool {
-        self.bound.end.share().is_ok()
+        self.bound.share().is_ok()
     }
 
     /// Gives back unused overflow buffers. The clerk does that periodically.
     pub fn sweep(&self) {
-        self.bound.end.sweep_all();
+        self.bound.end().sweep_all();
     }
 }
 
@@ -164,6 +168,7 @@ impl FuzzBinding {
 #[derive(Debug)]
 pub struct FuzzClient {
     end: Arc<ClientEnd>,
+    row: Arc<ClientRow>,
 }
 
 impl FuzzClient {
@@ -176,7 +181,9 @@ impl FuzzClient {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
         let link = BindingLink::new(Connection::new(Socket::adopt(socket)?));
         let mailbox = ChannelMailbox::of_client(ControlSocket::new(link, None));
-        Ok(Self { end: ClientEnd::new(channel, mailbox, PLACEMENT) })
+        let end = ClientEnd::new(channel, mailbox, PLACEMENT);
+        let row = end.add_row(Tag::new(0, 1));
+        Ok(Self { end, row })
     }
 
     /// A call as a client stub makes it, without waiting.
@@ -191,7 +198,7 @@ impl FuzzClient {
     ) -> Result<R::Value, CallError> {
         let leasing = Leasing::new(AllLeased::Grow, 0);
         let terms = CallTerms { within: Some(Duration::ZERO), urgent, abandon: None, leasing };
-        self.end.call::<A, R>(procedure, arguments, &terms, |e| e)
+        self.end.call::<A, R>(&self.row, procedure, arguments, &terms, |e| e)
     }
 
     /// The end as activations see it.

@@ -226,9 +226,13 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
         "serve" | "serve_exclusive" | "serve_sequential" => {
             "the trait has it, to make a service of an implementation"
         }
-        "import" | "import_from" | "import_within" | "import_resilient" | "import_resilient_with" => {
-            "the client stub has it, to import the interface"
-        }
+        "import"
+        | "import_apart"
+        | "import_apart_within"
+        | "import_from"
+        | "import_within"
+        | "import_resilient"
+        | "import_resilient_with" => "the client stub has it, to import the interface",
         "SIZES" | "ASTACK" => "the client stub has a constant of that name itself",
         "descriptor"
         | "share_with"

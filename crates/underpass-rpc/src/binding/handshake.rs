@@ -4,8 +4,8 @@
 use crate::binding::clock_offset::{self, Clock};
 use std::io;
 use std::ops::RangeInclusive;
-use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
+use underpass_channel::{Fence, Tag};
 use underpass_os::{barrier, cpu};
 use underpass_processor::Pool;
 use underpass_wire::{Decode, Descriptor, Encode};
@@ -89,9 +89,15 @@ pub(crate) struct Hello {
     pub(crate) hashes: Vec<u64>,
     pub(crate) capabilities: Capabilities,
     pub(crate) clock: Clock,
+    /// The secrets of connections that may lead to this server.
+    pub(crate) secrets: Vec<u128>,
 }
 
-/// Server to client: the binding, or why there is none. The region's file comes with `Welcome`.
+/// The most secrets in a hello.
+pub(crate) const SECRETS: usize = 4;
+
+/// Server to client: the binding, or why there is none. The file of the connection's region comes
+/// with `Welcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HelloReply {
     Welcome {
@@ -100,6 +106,18 @@ pub(crate) enum HelloReply {
         hash: u64,
         /// Names the state that the export serves, if the server named it.
         state: Option<u128>,
+        /// What the client shows to get further rows of this connection.
+        secret: u128,
+        /// The binding's row.
+        tag: Tag,
+    },
+    /// A row of the connection of which the hello has shown the secret at this place.
+    Joined {
+        place: u8,
+        /// The hash of the version that both sides know.
+        hash: u64,
+        state: Option<u128>,
+        tag: Tag,
     },
     OtherVersion {
         version: u32,
@@ -121,6 +139,11 @@ pub(crate) enum HelloReply {
 
 type Head = (u32, u32, u64);
 
+/// A welcome in the form in which it is encoded.
+type EncodedWelcome = (Head, u8, EncodedCapabilities, u64, Option<u128>, u128, u64);
+/// The same of an answer that names a row of a connection that there is.
+type EncodedJoined = (Head, u8, u8, u64, Option<u128>, u64);
+
 fn head() -> Head {
     (MAGIC, VERSION, REGION as u64)
 }
@@ -138,7 +161,8 @@ fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), &self.hashes[..], self.capabilities.parts(), self.clock.parts()))
+        let secrets = &self.secrets[..];
+        written(&(head(), &self.hashes[..], self.capabilities.parts(), self.clock.parts(), secrets))
     }
 
     /// Decodes a hello. The error is the answer that the server sends instead.
@@ -149,19 +173,23 @@ impl Hello {
         if spoken != head() {
             return Err(HelloReply::OtherVersion { version: VERSION });
         }
-        type Encoded = (Head, Vec<u64>, EncodedCapabilities, clock_offset::EncodedClock);
-        let (_, hashes, capabilities, clock) = read(bytes)
-            .filter(|(_, hashes, ..): &Encoded| VERSIONS.contains(&hashes.len()))
+        type Encoded = (Head, Vec<u64>, EncodedCapabilities, clock_offset::EncodedClock, Vec<u128>);
+        let (_, hashes, capabilities, clock, secrets) = read(bytes)
+            .filter(|hello: &Encoded| VERSIONS.contains(&hello.1.len()) && hello.4.len() <= SECRETS)
             .ok_or_else(|| HelloReply::Failed { why: "the hello is malformed".to_owned() })?;
-        Ok(Self { hashes, capabilities: Capabilities::of(capabilities), clock: Clock::of(clock) })
+        let (capabilities, clock) = (Capabilities::of(capabilities), Clock::of(clock));
+        Ok(Self { hashes, capabilities, clock, secrets })
     }
 }
 
 impl HelloReply {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { capabilities, hash, state } => {
-                written(&(head(), 0u8, capabilities.parts(), *hash, *state))
+            Self::Welcome { capabilities, hash, state, secret, tag } => {
+                written(&(head(), 0u8, capabilities.parts(), *hash, *state, *secret, tag.word()))
+            }
+            Self::Joined { place, hash, state, tag } => {
+                written(&(head(), 6u8, *place, *hash, *state, tag.word()))
             }
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
@@ -177,17 +205,22 @@ impl HelloReply {
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes).map(
-                |(_, _, capabilities, hash, state): (Head, u8, EncodedCapabilities, u64, Option<u128>)| {
-                    Self::Welcome { capabilities: Capabilities::of(capabilities), hash, state }
-                },
-            ),
+            0 => read(bytes).map(|(_, _, capabilities, hash, state, secret, tag): EncodedWelcome| {
+                let capabilities = Capabilities::of(capabilities);
+                Self::Welcome { capabilities, hash, state, secret, tag: Tag::of_word(tag) }
+            }),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
             3 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Failed { why }),
             4 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Denied { why }),
             5 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Limit { why }),
+            6 => read(bytes).map(|(_, _, place, hash, state, tag): EncodedJoined| Self::Joined {
+                place,
+                hash,
+                state,
+                tag: Tag::of_word(tag),
+            }),
             _ => None,
         }
         .ok_or_else(nonsense)
@@ -210,14 +243,17 @@ mod tests {
     fn messages_survive_the_socket() {
         let capabilities = Capabilities { barriers: true, only_cpu: Some(1), donated_only: true };
         for count in [1, 2, *VERSIONS.end()] {
-            let hashes = (0..count as u64).collect();
-            let hello = Hello { hashes, capabilities, clock: Clock::of((-5, 6)) };
+            let (hashes, secrets) = ((0..count as u64).collect(), vec![u128::MAX; SECRETS]);
+            let hello = Hello { hashes, capabilities, clock: Clock::of((-5, 6)), secrets };
             assert!(hello.to_bytes().len() <= LONGEST_HELLO);
             assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         }
+        let welcome =
+            |hash, state, secret, tag| HelloReply::Welcome { capabilities, hash, state, secret, tag };
         for answer in [
-            HelloReply::Welcome { capabilities, hash: 7, state: None },
-            HelloReply::Welcome { capabilities, hash: 8, state: Some(u128::MAX - 1) },
+            welcome(7, None, 1, Tag::new(0, 1)),
+            welcome(8, Some(u128::MAX - 1), 0, Tag::new(7, 9)),
+            HelloReply::Joined { place: 3, hash: 9, state: None, tag: Tag::new(99_999, 1) },
             HelloReply::OtherVersion { version: 9 },
             HelloReply::OtherInterface { hash: 3, text: "text".to_owned() },
             HelloReply::Failed { why: "no".to_owned() },
@@ -231,8 +267,10 @@ mod tests {
     #[test]
     fn malformed_messages_are_refused() {
         let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
-        let hello = |hashes| Hello { hashes, capabilities, clock: Clock::own() }.to_bytes();
-        let bytes = hello(vec![7, 8]);
+        let hello = |hashes, secrets| Hello { hashes, capabilities, clock: Clock::own(), secrets }.to_bytes();
+        assert!(Hello::from_bytes(&hello(vec![7], vec![0; SECRETS])).is_ok());
+        assert!(Hello::from_bytes(&hello(vec![7], vec![0; SECRETS + 1])).is_err());
+        let bytes = hello(vec![7, 8], vec![1; SECRETS]);
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }
@@ -241,7 +279,7 @@ mod tests {
         assert_eq!(Hello::from_bytes(&other), Err(HelloReply::OtherVersion { version: VERSION }));
         assert!(HelloReply::from_bytes(&bytes[..3]).is_err());
         for count in [0, VERSIONS.end() + 1] {
-            assert!(Hello::from_bytes(&hello(vec![7; count])).is_err(), "{count} versions");
+            assert!(Hello::from_bytes(&hello(vec![7; count], Vec::new())).is_err(), "{count} versions");
         }
     }
 

@@ -1,14 +1,17 @@
 //! Importing an interface: how a client gets its binding.
 
 use crate::binding::clock_offset::Clock;
+use crate::binding::connections::ServerConnection;
 use crate::binding::handshake::{Capabilities, Hello, HelloReply, LONGEST};
 use crate::binding::name;
-use crate::call::client::ClientEnd;
+use crate::call::answer::Results;
+use crate::call::client::{CallTerms, ClientEnd, ClientRow};
 use crate::control::clerk::clerk;
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::ChannelMailbox;
-use crate::error::ImportError;
+use crate::counters::Counters;
+use crate::error::{CallError, ImportError, ShareError};
 use crate::payload::file_thread::{self, ReceivedMessage, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
 use std::io;
@@ -16,12 +19,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use underpass_channel::Channel;
-use underpass_channel::layout::stack_of;
+use underpass_channel::layout::stack_of_connection;
+use underpass_channel::{Channel, Tag};
 use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
 use underpass_sync::mpmc::{self, RecvTimeoutError};
 use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
-use underpass_wire::Descriptor;
+use underpass_wire::{Decode, Descriptor, Encode, InterfaceVersion};
 
 /// How long an importer waits for a server's answer. After that it connects anew, if it has time
 /// left.
@@ -38,13 +41,24 @@ const LONGEST_STEP: Duration = Duration::from_millis(10);
 /// asks repeatedly.
 pub(crate) type Until<'a> = &'a dyn Fn() -> u64;
 
-/// A client's binding. When it is dropped, the clerk stops watching it.
+/// A client's binding. When it is dropped, the server is told, or the connection ends.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    pub(crate) end: Arc<ClientEnd>,
+    /// The first end of its connection.
+    end: Arc<ClientEnd>,
+    row: Arc<ClientRow>,
+    connection: Arc<ServerConnection>,
     /// Names the state that the server keeps for its clients, if the server named it.
     state: Option<u128>,
-    key: u64,
+}
+
+/// Which connection a new binding may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// That of other bindings to the same server, if there is one.
+    Joins,
+    /// One of its own, which no other binding joins.
+    Apart,
 }
 
 impl Bound {
@@ -52,13 +66,70 @@ impl Bound {
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.state.is_some() && self.state == earlier.state
     }
+
+    fn over(connection: Arc<ServerConnection>, tag: Tag, state: Option<u128>) -> Self {
+        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state }
+    }
+
+    /// The first end of its connection.
+    #[cfg(fuzzing)]
+    pub(crate) fn end(&self) -> &Arc<ClientEnd> {
+        &self.end
+    }
+
+    #[cfg(fuzzing)]
+    pub(crate) fn row(&self) -> &Arc<ClientRow> {
+        &self.row
+    }
+
+    /// Calls a procedure: see [`ClientEnd::call`].
+    #[inline(always)]
+    pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &CallTerms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.end.call::<A, R>(&self.row, procedure, arguments, terms, failed)
+    }
+
+    /// The same for a task.
+    pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &CallTerms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.end.call_from_task::<A, R>(&self.row, procedure, arguments, terms, failed).await
+    }
+
+    /// What this binding has carried, over all channels.
+    pub(crate) fn counters(&self) -> Counters {
+        self.end.counters_of(&self.row)
+    }
+
+    /// Asks the server for a ticket, which gives its user a binding of its own.
+    pub(crate) fn share(&self) -> Result<OwnedFd, ShareError> {
+        self.end.share(&self.row)
+    }
+
+    /// Sets how many slots of each channel the server may hold though nobody waits for their calls.
+    pub(crate) fn set_quarantine(&self, most: u32) {
+        self.row.set_quarantine(most);
+    }
+
+    /// Whether the binding has ended, or its server turns calls away.
+    pub(crate) fn turns_away(&self) -> bool {
+        self.row.turns_away()
+    }
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        if let Ok(clerk) = clerk() {
-            clerk.released(self.key);
-            self.end.end_further().into_iter().for_each(|key| clerk.released(key));
+        if fork::check().is_ok() {
+            self.connection.drop_row(&self.row);
         }
     }
 }
@@ -75,12 +146,13 @@ pub(crate) fn bind(
     name: &str,
     descriptor: &Descriptor,
     within: Option<Duration>,
+    sharing: Sharing,
 ) -> Result<Bound, ImportError> {
     let end = clock::deadline_ns(within.unwrap_or(PATIENCE));
     let Some(within) = within else {
-        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end);
+        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end, sharing);
     };
-    bind_until(directory, name, descriptor, &|| end).map_err(|e| match e {
+    bind_until(directory, name, descriptor, &|| end, sharing).map_err(|e| match e {
         ImportError::NoAnswer(path, _) if clock::now_ns() >= end => ImportError::NoAnswer(path, within),
         e => e,
     })
@@ -93,11 +165,12 @@ pub(crate) fn bind_until(
     name: &str,
     descriptor: &Descriptor,
     until: Until<'_>,
+    sharing: Sharing,
 ) -> Result<Bound, ImportError> {
     let path = allowed(directory, name)?;
     let begun = Instant::now();
     loop {
-        let failed = match attempt(directory, name, &path, descriptor, until) {
+        let failed = match attempt(directory, name, &path, descriptor, until, sharing) {
             Err(e) if may_pass(&e) => e,
             other => return other,
         };
@@ -140,6 +213,7 @@ fn attempt(
     path: &Path,
     descriptor: &Descriptor,
     until: Until<'_>,
+    sharing: Sharing,
 ) -> Result<Bound, ImportError> {
     match directory.check() {
         Ok(()) => {}
@@ -158,7 +232,7 @@ fn attempt(
         let why = "files that its user has passed before are still being closed; try again later";
         return Err(ImportError::System("this server can't be imported from now", io::Error::other(why)));
     }
-    introduce(socket, None, path, descriptor, until)
+    introduce(socket, None, path, descriptor, until, sharing)
 }
 
 /// Makes a binding from one that a client has passed on. `ticket` comes from [`ClientEnd::share`].
@@ -169,10 +243,12 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
     let (socket, theirs) = Socket::pair().map_err(system)?;
     let path = Path::new("a binding that was passed on");
     let end = clock::deadline_ns(PATIENCE);
-    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end).map_err(|e| match e {
-        ImportError::Dead(_) => ImportError::Lapsed,
-        e => e,
-    })
+    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end, Sharing::Joins).map_err(
+        |e| match e {
+            ImportError::Dead(_) => ImportError::Lapsed,
+            e => e,
+        },
+    )
 }
 
 /// Makes a binding: sends a hello and reads the answer.
@@ -185,9 +261,18 @@ pub(crate) fn introduce(
     path: &Path,
     descriptor: &Descriptor,
     until: Until<'_>,
+    sharing: Sharing,
 ) -> Result<Bound, ImportError> {
     let own = Capabilities::own();
-    let hello = Hello { hashes: descriptor.hashes(), capabilities: own, clock: Clock::own() };
+    let server = match &by {
+        None => socket.peer(),
+        Some((ticket, _)) => ticket.end().peer(),
+    };
+    let server = server.map_err(unheard(path, "the kernel does not say who the server is"))?;
+    // They don't end while this import may join one of them.
+    let shown = if sharing == Sharing::Joins { ServerConnection::to(server) } else { Vec::new() };
+    let secrets = shown.iter().map(|connection| connection.secret()).collect();
+    let hello = Hello { hashes: descriptor.hashes(), capabilities: own, clock: Clock::own(), secrets };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -209,13 +294,24 @@ pub(crate) fn introduce(
     }
     let answer = HelloReply::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
-        HelloReply::Welcome { capabilities, hash, state } => {
+        HelloReply::Welcome { capabilities, hash, state, secret, tag } => {
             let files = PassedFiles::new(received.files, &socket.unclosed());
-            let version = descriptor.version(hash).ok_or_else(|| {
-                ImportError::Refused(path.into(), "it names a version that this client does not know".into())
-            })?;
+            let version = agreed_version(path, descriptor, hash)?;
             let (end, key) = bound(socket, by_ticket, files, own, capabilities, version.astack)?;
-            Ok(Bound { end, state, key })
+            let connection = ServerConnection::new(end, key, secret, server);
+            let bound = Bound::over(connection.clone(), tag, state);
+            if sharing == Sharing::Joins {
+                connection.offer();
+            }
+            Ok(bound)
+        }
+        HelloReply::Joined { place, hash, state, tag } => {
+            failpoint!("import-joined");
+            agreed_version(path, descriptor, hash)?;
+            let why = || "it has named a connection that this client did not show".to_owned();
+            let connection =
+                shown.get(usize::from(place)).ok_or_else(|| ImportError::Refused(path.into(), why()))?;
+            Ok(Bound::over(connection.clone(), tag, state))
         }
         HelloReply::OtherVersion { version } => Err(ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
@@ -262,6 +358,13 @@ fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError
 
 /// The client's end of a new binding, and its key at the clerk. `files` are the region and, if the
 /// binding was made by a ticket, the socket that the server reads. Its A-stacks have `astack` bytes.
+/// The version of the interface that the server has chosen.
+fn agreed_version(path: &Path, descriptor: &Descriptor, hash: u64) -> Result<InterfaceVersion, ImportError> {
+    descriptor.version(hash).ok_or_else(|| {
+        ImportError::Refused(path.into(), "it names a version that this client does not know".into())
+    })
+}
+
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
@@ -279,7 +382,7 @@ fn bound(
         false => BindingLink::new(socket),
         true => BindingLink::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
     };
-    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(astack))
+    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of_connection(astack))
         .map_err(system("the server's memory can't be used"))?;
     failpoint!("import-mapped");
     let control = ControlSocket::new(link, None);

@@ -25,16 +25,17 @@ use underpass_threads::critical;
 pub struct Limits {
     /// Bindings at once.
     ///
-    /// Each takes one open file. It takes a second one once a socket or a device has come over it,
-    /// because the server then watches the client's process. The binding counts until the last file
-    /// is closed that came over it and that no call has taken.
+    /// All bindings between two processes share a connection, which takes one open file. It takes a
+    /// second one once a socket or a device has come over it, because the server then watches the
+    /// client's process. The connection counts as a binding until the last file is closed that came
+    /// over it and that no call has taken.
     ///
-    /// A client asks for a further channel if several of its activations contend for the binding. A
+    /// A client asks for a further channel if several of its activations contend for the channel. A
     /// further channel counts as one binding. If the limit allows none, the binding goes on without
     /// it.
     pub bindings: usize,
-    /// Bytes that the regions of these bindings can take once every A-stack has been used. A region
-    /// takes about 2 MiB if A-stacks have 32 KiB, and otherwise what the interface needs.
+    /// Bytes that the regions of these connections can take once every A-stack has been used. A region
+    /// takes about 2 MiB, or more if its first interface needs larger A-stacks than 32 KiB.
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. Further calls wait in their bindings'
     /// slots.
@@ -132,9 +133,16 @@ impl Quotas {
         users.entry(uid).or_insert(Arc::new(Account::new(uid, limits))).clone()
     }
 
-    /// Charges a binding to `uid`. The error is a text for the client.
+    /// Charges a binding to `uid`, with the bytes of its connection's region, or none for a binding
+    /// of a connection that there is. The error is a text for the client.
     pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<ChannelQuota, String> {
         ChannelQuota::of(self.account(uid), region)
+    }
+
+    /// Whether the user may have as much of this server as `other` says. Then its bindings of both
+    /// can share a connection.
+    pub(crate) fn allow_the_same(&self, uid: u32, other: &Limits) -> bool {
+        self.of.get(&uid).unwrap_or(&self.usual) == other
     }
 }
 
@@ -189,6 +197,10 @@ impl Account {
 
     pub(crate) fn uid(&self) -> u32 {
         self.uid
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Records that `count` activations are blocked in the user's calls, where `most` are allowed

@@ -63,7 +63,8 @@ impl fmt::Debug for Binding {
 /// so procedures can have a clone.
 ///
 /// A revoked binding ends at once. Its callers get [`Revoked`](crate::CallError::Revoked), with the
-/// outcome of their call. Its memory and files are freed. The client can only import again, which
+/// outcome of their call. If it was the last binding of its connection, memory and files are freed.
+/// The client can only import again, which
 /// the server may refuse. Calls under way run on, and their results are dropped.
 ///
 /// # Examples
@@ -87,15 +88,15 @@ impl Bindings {
             Ok(clerk) => clerk.bindings(&self.exports),
             Err(_) => Vec::new(),
         };
-        found.sort_by_key(|family| family.binding().id());
-        found.iter().map(|family| family.binding().clone()).collect()
+        found.sort_by_key(|row| row.binding().id());
+        found.iter().map(|row| row.binding().clone()).collect()
     }
 
     /// Revokes the bindings that `which` chooses, and returns their number.
     pub fn revoke(&self, mut which: impl FnMut(&Binding) -> bool) -> usize {
         let Ok(clerk) = clerk() else { return 0 };
         // No lock is held while the user's code runs.
-        let chosen = clerk.bindings(&self.exports).into_iter().filter(|family| which(family.binding()));
-        chosen.filter(|family| family.revoke()).count()
+        let chosen = clerk.bindings(&self.exports).into_iter().filter(|row| which(row.binding()));
+        chosen.filter(|row| row.revoke()).count()
     }
 }

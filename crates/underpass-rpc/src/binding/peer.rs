@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use underpass_os::{Credentials, process};
+use underpass_threads::me;
 
 /// The domain at the client's end of a binding, as the kernel recorded it when the binding's
 /// connection was made (`SO_PEERCRED` and related options).
@@ -54,6 +55,24 @@ impl Peer {
             link: Some(Arc::downgrade(link)),
             binding: next_binding(),
         })))
+    }
+
+    /// The same peer and binding, over the connection that the binding joins.
+    pub(crate) fn over(&self, link: &Arc<BindingLink>) -> Self {
+        let PeerFacts { who, groups, label, binding, .. } = &*self.0;
+        Self(Arc::new(PeerFacts {
+            who: *who,
+            groups: groups.clone(),
+            label: label.clone(),
+            link: Some(Arc::downgrade(link)),
+            binding: *binding,
+        }))
+    }
+
+    /// Whether the kernel says the same of both: the same process, user, groups and label.
+    pub(crate) fn is_same_client(&self, other: &Self) -> bool {
+        let (one, other) = (&*self.0, &*other.0);
+        (one.who, &one.groups, &one.label) == (other.who, &other.groups, &other.label)
     }
 
     /// This very process, as it is now.
@@ -174,7 +193,11 @@ fn current() -> Option<Arc<BindingRecord>> {
     // Take the innermost one. A procedure may poll handlers of other calls and call within its
     // domain, and neither runs a procedure for another domain.
     let inner = WITHIN.try_with(|within| within.borrow().clone()).ok().flatten();
-    inner.or_else(|| Some(crate::dispatch::server::served()?.family().record().clone()))
+    inner.or_else(|| {
+        let end = crate::dispatch::server::served()?;
+        let row = end.binding_of(end.slot_of(me().id())?)?;
+        Some(row.record().clone())
+    })
 }
 
 /// In a procedure: its caller, that is the client's domain, as the kernel knows it, and its

@@ -17,7 +17,7 @@ pub use self::policy::Policy;
 
 use self::next_binding::Waiter;
 use self::repeated_call::RepeatedCall;
-use crate::binding::import::{self, Bound};
+use crate::binding::import::{self, Bound, Sharing};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
 use crate::call::client::{CallTerms, QUARANTINE};
@@ -91,7 +91,8 @@ impl Resilient {
         policy: Policy,
         restore: Option<Box<Restore>>,
     ) -> Result<Self, ImportError> {
-        let bound = Arc::new(import::bind(&directory, name, descriptor, Some(policy.patience))?);
+        let bound =
+            Arc::new(import::bind(&directory, name, descriptor, Some(policy.patience), Sharing::Joins)?);
         let present = Present {
             bound,
             generation: 0,
@@ -168,7 +169,7 @@ impl Resilient {
         };
         loop {
             let mut told = None;
-            let end = &repeated.bound.end;
+            let end = &repeated.bound;
             let result = end.call::<A, R>(procedure, arguments, repeated.terms(), |error| {
                 let error = error.after(repeated.earlier);
                 told = Some(error.clone());
@@ -200,7 +201,7 @@ impl Resilient {
         };
         loop {
             let mut told = None;
-            let end = &repeated.bound.end;
+            let end = &repeated.bound;
             let earlier = repeated.earlier;
             let told_of = |error: CallError| {
                 let error = error.after(earlier);
@@ -225,7 +226,7 @@ impl Resilient {
     /// What all bindings so far have carried. Nothing in a forked child, which has no binding.
     pub(crate) fn counters(&self) -> Counters {
         let carried = self.with_unless_forked(|present| (present.past, present.bound.clone()));
-        carried.map_or_else(|_| Counters::default(), |(past, bound)| past.plus(&bound.end.counters_of_all()))
+        carried.map_or_else(|_| Counters::default(), |(past, bound)| past.plus(&bound.counters()))
     }
 
     /// Sets the quarantine limit of the present binding and of those after it. Without effect in a
@@ -234,7 +235,7 @@ impl Resilient {
         // Under the lock, as in `conclude`, so that neither overwrites a later value.
         let _ = self.with_unless_forked(|present| {
             present.quarantine = most;
-            present.bound.end.set_quarantine(most);
+            present.bound.set_quarantine(most);
         });
     }
 }

@@ -113,12 +113,12 @@ impl Running {
     pub(crate) fn drain(mut self, mut deadline: impl FnMut() -> u64) -> usize {
         let Some(clerk) = self.withdraw() else { return 0 };
         let exports = self.bindings().exports;
-        let families = clerk.bindings(&exports);
-        families.iter().for_each(|family| family.drain());
-        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline() {
+        let rows = clerk.bindings(&exports);
+        rows.iter().for_each(|row| row.drain());
+        while rows.iter().any(|row| !row.is_idle()) && clock::now_ns() < deadline() {
             sleep(LOOK);
         }
-        let busy = families.iter().filter(|family| !family.is_idle()).count();
+        let busy = rows.iter().filter(|row| !row.is_idle()).count();
         self.close(clerk);
         while !self.endings.are_over() && clock::now_ns() < deadline() {
             sleep(LOOK);
@@ -139,7 +139,7 @@ impl Running {
     /// Ends all bindings.
     fn close(&mut self, clerk: &Clerk) {
         let exports: Vec<u64> = self.names.drain(..).map(|(key, _)| key).collect();
-        clerk.bindings(&exports).iter().for_each(|family| family.close());
+        clerk.bindings(&exports).iter().for_each(|row| row.close());
         exports.iter().for_each(|key| clerk.let_go(*key));
     }
 }

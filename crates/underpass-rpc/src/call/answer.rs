@@ -1,11 +1,11 @@
 //! The outcome of a call, for its caller to read.
 
 use crate::call::abandon::UnderWay;
-use crate::call::client::ClientEnd;
+use crate::call::client::{ClientEnd, ClientRow};
 use crate::call::linkage::Linkage;
 use crate::dispatch::incoming::Status;
 use crate::error::{CallError, Outcome};
-use crate::payload::message::{Bytes, LATE, NO_FILE, Unread};
+use crate::payload::message::{Bytes, IN_REPLY, LATE, NO_FILE, Unread};
 use std::cell::Cell;
 use underpass_channel::{self as channel, INLINE, Payload, PayloadPlace, RegionSource, Slot};
 use underpass_os::failpoint;
@@ -41,9 +41,13 @@ pub(crate) type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::E
 /// with it, whatever happens to the call.
 pub(crate) struct Answer<'a> {
     pub(crate) end: &'a ClientEnd,
+    /// The binding over which it is made.
+    pub(crate) row: &'a ClientRow,
     /// `None` once somebody else gives it back, or it was given back.
     pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
+    /// Bytes of a result that was read from the A-stack or elsewhere.
+    received: Cell<u64>,
     /// What frees the call. Unused once the slot may belong to another call.
     under_way: Option<&'a UnderWay>,
 }
@@ -95,14 +99,19 @@ impl Landing {
 impl<'a> Answer<'a> {
     /// The answer of the call that has this slot, and may be freed by `under_way`.
     #[inline(always)]
-    pub(crate) fn new(end: &'a ClientEnd, slot: Slot, under_way: Option<&'a UnderWay>) -> Self {
+    pub(crate) fn new(
+        end: &'a ClientEnd,
+        row: &'a ClientRow,
+        slot: Slot,
+        under_way: Option<&'a UnderWay>,
+    ) -> Self {
         let number = slot.number();
-        Self { end, slot: Cell::new(Some(slot)), number, under_way }
+        Self { end, row, slot: Cell::new(Some(slot)), number, received: Cell::new(0), under_way }
     }
 
     /// The answer of a late call, whose bytes lie in its cell, or with the slot `number`.
-    pub(crate) fn of_late(end: &'a ClientEnd, slot: Option<Slot>, number: u16) -> Self {
-        Self { end, slot: Cell::new(slot), number, under_way: None }
+    pub(crate) fn of_late(end: &'a ClientEnd, row: &'a ClientRow, slot: Option<Slot>, number: u16) -> Self {
+        Self { end, row, slot: Cell::new(slot), number, received: Cell::new(0), under_way: None }
     }
 
     /// The slot, which the caller gives back from now on.
@@ -142,7 +151,7 @@ impl<'a> Answer<'a> {
         let Some(len) = self.inline(landing) else {
             return self.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
         };
-        self.finish();
+        self.finish(len as u64);
         good_or_odd::<R>(landing.bytes(len), failed)
     }
 
@@ -150,9 +159,7 @@ impl<'a> Answer<'a> {
     #[inline(always)]
     fn inline(&self, landing: &Landing) -> Option<usize> {
         let linkage = self.linkage();
-        let len = linkage.take_inline(Status::Done as u16, |i, word| landing.put(i, word))?;
-        linkage.count.come_in(len as u64);
-        Some(len)
+        linkage.take_inline(Status::Done as u16, |i, word| landing.put(i, word))
     }
 
     /// The bytes of a result that lie in the A-stack, if what the peer says of them is valid.
@@ -166,7 +173,7 @@ impl<'a> Answer<'a> {
             return None;
         }
         linkage.clear();
-        linkage.count.come_in(len as u64);
+        self.received.set(len as u64);
         Some(source)
     }
 
@@ -177,12 +184,12 @@ impl<'a> Answer<'a> {
         has
     }
 
-    /// Gives the slot back.
+    /// Gives the slot back, after a result of `len` bytes.
     #[inline(always)]
-    fn finish(&mut self) {
+    fn finish(&mut self, len: u64) {
         if let Some(slot) = self.slot.take() {
             self.under_way.inspect(|call| call.leaves());
-            self.end.give_back(slot);
+            self.end.give_back(slot, self.row, len);
         }
     }
 
@@ -192,22 +199,36 @@ impl<'a> Answer<'a> {
     fn read<R: Results + Decode>(&mut self) -> Read<R> {
         let (end, linkage) = (self.end, self.linkage());
         if linkage.late_reply().is_some() {
-            let late = end.late_answer_of_thread(self, None, None)?;
+            let late = end.late_answer_of_thread(self.row, self, None, None)?;
             return end.read_late::<R>(&late);
         }
+        if linkage.is_freed()
+            && let Some(error) = end.leave_call(self)
+        {
+            return Err(error);
+        }
         let Some(reply) = linkage.take() else {
-            return Err(end.reason(end.outcome_of(self.number)));
+            return Err(self.row.reason(end.outcome_of(self)));
         };
         self.read_reply::<R>(&reply)
     }
 
+    /// Reads a late answer. If it has no slot, its bytes are counted here.
+    #[cold]
+    pub(crate) fn read_late<R: Results + Decode>(&self, reply: &channel::Cell) -> Read<R> {
+        let read = self.read_reply::<R>(reply);
+        if !self.has_slot() {
+            let _inside = self.end.lock();
+            self.row.count(self.end).come_in(self.received.get());
+        }
+        read
+    }
+
     /// Reads an answer that was taken out of its linkage record.
-    pub(crate) fn read_reply<R: Results + Decode>(&self, reply: &channel::Cell) -> Read<R> {
+    fn read_reply<R: Results + Decode>(&self, reply: &channel::Cell) -> Read<R> {
         let end = self.end;
         let mut bytes = self.bytes(reply)?;
-        if self.has_slot() {
-            self.linkage().count.come_in(bytes.left() as u64);
-        }
+        self.received.set(bytes.left() as u64);
         if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             end.count_entries(end.mailbox().entries());
             end.watch_overflow_buffers();
@@ -223,7 +244,7 @@ impl<'a> Answer<'a> {
     where
         'a: 'b,
     {
-        Bytes::of(self.end.channel(), self.end.mailbox(), reply).map_err(|e| {
+        Bytes::of::<IN_REPLY>(self.end.channel(), self.end.mailbox(), reply).map_err(|e| {
             Box::new(match e {
                 Unread::Violation(e) => self.end.violated(&format!("a reply that can't be read: {e}")),
                 Unread::NoFile => CallError::NoResources(lost(reply.what()), NO_FILE.to_owned()),
@@ -239,7 +260,8 @@ impl<'a> Answer<'a> {
             Some(Status::NoResources) => CallError::NoResources(Outcome::NotStarted, text),
             Some(Status::NoRoomForResult) => CallError::NoResources(Outcome::Executed, text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
-            Some(Status::Closed) => self.end.turned_away(),
+            Some(Status::Closed) => self.row.turned_away(),
+            Some(Status::NoBinding) => self.end.without_row(self.row),
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::NoProcedure) => CallError::Unsupported(Outcome::NotStarted),
@@ -253,7 +275,7 @@ impl Drop for Answer<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            give_back_late(self.end, slot, self.under_way);
+            give_back_late(self, slot);
         }
     }
 }
@@ -261,9 +283,9 @@ impl Drop for Answer<'_> {
 /// Out of line, so that the drop of an answer without a slot is small enough to be inlined.
 #[cold]
 #[inline(never)]
-fn give_back_late(end: &ClientEnd, slot: Slot, under_way: Option<&UnderWay>) {
-    under_way.inspect(|call| call.leaves());
-    end.give_back(slot);
+fn give_back_late(answer: &Answer<'_>, slot: Slot) {
+    answer.under_way.inspect(|call| call.leaves());
+    answer.end.give_back(slot, answer.row, answer.received.get());
 }
 
 /// Reads a result. Most results are successes, so this is the way for them.

@@ -13,6 +13,8 @@ mod lease_future;
 mod line;
 mod overflow_sweep;
 mod replies;
+mod row;
+mod rows;
 mod sharing;
 mod task;
 mod waker_table;
@@ -23,6 +25,8 @@ use self::contention::Contention;
 use self::further_channels::Further;
 use self::late_calls::LateCalls;
 use self::line::Lag;
+pub(crate) use self::row::{ClientRow, SHARE};
+use self::rows::ClientRows;
 use self::sharing::Sharing;
 use self::waker_table::WakerTable;
 use crate::binding::handshake::CpuPlacement;
@@ -42,7 +46,7 @@ use underpass_os::failpoint;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{SpinGuard, SpinLock};
 
-/// The client's end of a channel: the first of its binding, or a further one.
+/// The client's end of a channel: the first of its connection, or a further one.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -54,10 +58,8 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `unpolled` | a thread that marks the line unpolled, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unnotified` | callers |
-/// | `turns_away` | callers that the server turns away; never reset |
 /// | `quarantined`, `came_back` | under `lock` |
 /// | `watches_quarantine` | callers that give up, and the clerk |
-/// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
 /// | `contention` | callers that are not alone |
 /// | `watch` | see there |
@@ -65,6 +67,7 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `further` | a caller that finds the first channel contended |
 /// | `late` | see there |
 /// | `sharing` | a caller that passes the binding on; the clerk |
+/// | `rows` | see there |
 pub(crate) struct ClientEnd {
     lock: SpinLock,
     channel: Channel,
@@ -76,14 +79,11 @@ pub(crate) struct ClientEnd {
     /// No activation polls this line.
     dormant: AtomicBool,
     why: Mutex<Option<Ending>>,
-    /// The server has turned a call away, because it drains.
-    turns_away: AtomicBool,
     sleepers: AtomicU32,
     unpolled: AtomicBool,
     unnotified: Unnotified,
-    /// Slots that the server holds though nobody waits for their calls, and how many it may.
+    /// Slots that the server holds though nobody waits for their calls.
     quarantined: AtomicU32,
-    quarantine: AtomicU32,
     /// How many slots have come back from quarantine.
     came_back: AtomicU32,
     /// A timer is set that looks whether the server still holds too many.
@@ -104,10 +104,11 @@ pub(crate) struct ClientEnd {
     contention: Contention,
     channel_owner: ChannelOwner,
     waker_table: WakerTable,
-    /// The binding's further channels, if it has asked for any. Of the first channel alone.
+    /// The connection's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
-    /// Of a further channel: the first end of its binding.
+    /// Of a further channel: the first end of its connection.
     first: Option<Weak<Self>>,
+    rows: Arc<ClientRows>,
     sharing: Box<Sharing>,
     late: Box<LateCalls>,
     own: Weak<Self>,
@@ -129,13 +130,14 @@ pub(crate) struct CallTerms {
 }
 
 impl ClientEnd {
-    /// The first end of a binding.
+    /// The first end of a connection.
     pub(crate) fn new(channel: Channel, mailbox: ChannelMailbox, placement: CpuPlacement) -> Arc<Self> {
-        Self::beside(None, channel, mailbox, placement)
+        Self::beside(None, Arc::default(), channel, mailbox, placement)
     }
 
     fn beside(
         first: Option<Weak<Self>>,
+        rows: Arc<ClientRows>,
         channel: Channel,
         mailbox: ChannelMailbox,
         placement: CpuPlacement,
@@ -152,12 +154,10 @@ impl ClientEnd {
                 closed: AtomicBool::new(false),
                 dormant: AtomicBool::new(false),
                 why: Mutex::new(None),
-                turns_away: AtomicBool::new(false),
                 sleepers: AtomicU32::new(0),
                 unpolled: AtomicBool::new(false),
                 unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
-                quarantine: AtomicU32::new(QUARANTINE),
                 came_back: AtomicU32::new(0),
                 watches_quarantine: AtomicBool::new(false),
                 untold: AtomicU64::new(0),
@@ -174,6 +174,7 @@ impl ClientEnd {
                 waker_table: WakerTable::default(),
                 further: OnceLock::new(),
                 first,
+                rows,
                 sharing: Box::default(),
                 late: Box::default(),
                 own: own.clone(),
@@ -188,6 +189,17 @@ impl ClientEnd {
     /// Whether this is the end of a further channel.
     pub(crate) fn is_further(&self) -> bool {
         self.first.is_some()
+    }
+
+    /// The number of the channel: 0 for the first.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> u8 {
+        self.mailbox.number()
+    }
+
+    /// Of a further channel: the first end of its connection.
+    fn first_end(&self) -> Option<Arc<Self>> {
+        self.first.as_ref().and_then(Weak::upgrade)
     }
 
     pub(crate) fn channel(&self) -> &Channel {
@@ -210,13 +222,34 @@ impl ClientEnd {
         self.lock.enter()
     }
 
+    /// Gives a slot back, after a result of `len` bytes has come over `row`.
     #[inline(always)]
-    pub(crate) fn give_back(&self, slot: Slot) {
+    pub(crate) fn give_back(&self, slot: Slot, row: &ClientRow, len: u64) {
+        let inside = self.lock();
+        row.count(self).come_in(len);
+        self.slots.give_back(slot);
+        drop(inside);
+        failpoint!("client-given-back");
+        self.slot_is_free();
+    }
+
+    /// Gives a slot back over which no result of its own call has come.
+    #[cold]
+    pub(crate) fn give_back_unused(&self, slot: Slot) {
         let inside = self.lock();
         self.slots.give_back(slot);
         drop(inside);
         failpoint!("client-given-back");
-        self.queue.next(|| self.slots.leased());
+        self.slot_is_free();
+    }
+
+    /// A slot was given back: wakes the next caller that waits for one.
+    #[inline(always)]
+    fn slot_is_free(&self) {
+        self.queue.next(|wish| {
+            let _inside = self.lock();
+            self.has_room(wish)
+        });
     }
 
     #[cold]
@@ -233,8 +266,7 @@ impl ClientEnd {
 
 impl CountedEnd for ClientEnd {
     fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
+        let mut sum = self.rows.carried(self.number());
         self.kernel.add_to(&mut sum);
         sum.of_channel(self.is_further())
     }

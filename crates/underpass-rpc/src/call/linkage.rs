@@ -2,9 +2,8 @@
 //! that the server can't misuse it.
 
 use crate::call::waiting::WaiterSlot;
-use crate::counters::SlotCount;
 use crate::dispatch::incoming::Status;
-use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell};
+use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell, Tag};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -36,7 +35,7 @@ const ABANDONED_LATE: u32 = 9;
 /// | `state` | the caller writes `EXPECTED` before it posts and `IDLE` at the end, as does the thread that takes a late answer or a number; all else under the lock |
 /// | `head`, `payload` | the thread that delivers, under the lock, before `ANSWERED` |
 /// | `waiter_slot` | the caller that blocks, and the thread that settles or abandons the wait, under the lock |
-/// | `count` | the caller |
+/// | `row` | the caller, before it posts |
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Linkage {
@@ -44,7 +43,7 @@ pub(crate) struct Linkage {
     pub(crate) waiter_slot: WaiterSlot,
     head: AtomicU64,
     payload: [AtomicU64; INLINE / 8],
-    pub(crate) count: SlotCount,
+    row: AtomicU64,
 }
 
 /// For whom the reply was.
@@ -84,8 +83,10 @@ impl Linkage {
         self.state.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// As [`expect`](Self::expect), for a call that collects late answers. Under the lock.
+    /// As [`expect`](Self::expect), for a call that collects late answers. It is for no row. Under
+    /// the lock.
     pub(crate) fn collects(&self) {
+        self.is_for(Tag::NONE);
         // Relaxed: as in `expect`.
         self.state.store(COLLECTS, Ordering::Relaxed);
     }
@@ -105,6 +106,18 @@ impl Linkage {
         // SYNC with the stores in `settle` and `deliver_odd`.
         let is_here = matches!(self.state.load(Ordering::Acquire), ANSWERED | ABANDONED_LATE);
         (is_here && self.head().what() == Status::Late as u16).then(|| self.kept())
+    }
+
+    /// The call that is about to be posted is for the row `tag`.
+    #[inline(always)]
+    pub(crate) fn is_for(&self, tag: Tag) {
+        // Relaxed, here and in `row`: the lock orders them.
+        self.row.store(tag.word(), Ordering::Relaxed);
+    }
+
+    /// The row of the slot's last call. Under the lock.
+    pub(crate) fn row(&self) -> Tag {
+        Tag::of_word(self.row.load(Ordering::Relaxed))
     }
 
     /// Whether the caller need not wait: the reply is here, there will be none, or the caller is
@@ -285,7 +298,7 @@ impl Linkage {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
         let answered = self.state.load(Ordering::Acquire) == ANSWERED;
         (answered && self.head().is_stacked(what))
-            .then(|| self.payload[0].load(Ordering::Relaxed) as u32 as usize)
+            .then(|| (self.payload[0].load(Ordering::Relaxed) >> Tag::BITS) as usize)
     }
 
     /// The reply has been taken.

@@ -5,6 +5,7 @@ use crate::call::task_wakeup::TaskWakeup;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
+use underpass_channel::Tag;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::{Latch, Woken, wait_on};
@@ -15,21 +16,30 @@ use underpass_threads::{Latch, Woken, wait_on};
 /// the slots. A caller that gives a slot back does so under that lock before it loads `waiting`. So
 /// either the waiter's try finds the slot, or the giver's load finds the waiter.
 ///
-/// Some callers want a slot only while fewer than `most` are leased. A giver passes over those for
-/// whom still too many are leased. It loads the number of leased slots after it has given its own
-/// back. So if it finds too many, another caller has leased since, and that caller will give back
-/// in turn.
+/// Some callers want a slot only while fewer than `most` are leased, and no row has more than its
+/// share. A giver passes over those for whom still too many are leased. It looks after it has given
+/// its own back. So if it finds too many, another caller has leased since, and that caller will give
+/// back in turn.
 #[derive(Debug, Default)]
 pub(crate) struct SlotQueue {
     waiting: AtomicU32,
     latches: Mutex<VecDeque<Waiter>>,
 }
 
-/// A caller that waits, and the number of leased slots that is too many for it.
+/// A caller that waits.
 #[derive(Debug)]
 struct Waiter {
     who: Who,
-    most: u32,
+    wish: SlotWish,
+}
+
+/// What a caller needs to lease a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotWish {
+    /// The number of leased slots that is too many for it.
+    pub(crate) most: u32,
+    /// The row over which it calls.
+    pub(crate) row: Tag,
 }
 
 /// A thread or a task that waits, to be woken once.
@@ -58,26 +68,26 @@ impl Who {
 
 impl SlotQueue {
     /// Calls `attempt` until it gives something, and sleeps in between. Fails if `deadline` passes
-    /// first, or if the caller's calls are to end. Polls `line` while it waits. The caller wants a
-    /// slot while fewer than `most` are leased, which `leased` tells.
+    /// first, or if the caller's calls are to end. Polls `line` while it waits. `has_room` says
+    /// whether a caller with a wish may lease.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<u64>,
         line: &dyn Line,
-        most: u32,
-        leased: impl Fn() -> u32,
+        wish: SlotWish,
+        has_room: impl Fn(&SlotWish) -> bool,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> Result<T, Woken> {
         loop {
             let latch = Arc::new(Latch::default());
-            self.enter(false, Waiter { who: Who::Thread(latch.clone()), most });
+            self.enter(false, Waiter { who: Who::Thread(latch.clone()), wish });
             if let Some(got) = attempt() {
-                self.leave(&Who::Thread(latch), &leased);
+                self.leave(&Who::Thread(latch), &has_room);
                 return Ok(got);
             }
             let why = wait_on(&*latch, Some(line), deadline);
             if why != Woken::Woken {
-                self.leave(&Who::Thread(latch), &leased);
+                self.leave(&Who::Thread(latch), &has_room);
                 return Err(why);
             }
             if let Some(got) = attempt() {
@@ -87,17 +97,16 @@ impl SlotQueue {
     }
 
     /// A task enters the queue. It tries to lease after this, and whenever it is woken. If it was
-    /// woken once and found nothing, it is `first`: it goes before all others. `most` as for
-    /// [`wait`](Self::wait).
-    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<TaskWakeup> {
+    /// woken once and found nothing, it is `first`: it goes before all others.
+    pub(crate) fn enter_task(&self, first: bool, wish: SlotWish, waker: &Waker) -> Arc<TaskWakeup> {
         let wakeup = Arc::new(TaskWakeup::new(waker.clone()));
-        self.enter(first, Waiter { who: Who::Task(wakeup.clone()), most });
+        self.enter(first, Waiter { who: Who::Task(wakeup.clone()), wish });
         wakeup
     }
 
     /// The task waits no more.
-    pub(crate) fn leave_task(&self, wakeup: Arc<TaskWakeup>, leased: impl Fn() -> u32) {
-        self.leave(&Who::Task(wakeup), leased);
+    pub(crate) fn leave_task(&self, wakeup: Arc<TaskWakeup>, has_room: impl Fn(&SlotWish) -> bool) {
+        self.leave(&Who::Task(wakeup), has_room);
     }
 
     fn enter(&self, first: bool, waiter: Waiter) {
@@ -112,7 +121,7 @@ impl SlotQueue {
 
     /// A waiter leaves without having been woken. If it was woken all the same, the next waiter is
     /// woken instead.
-    fn leave(&self, who: &Who, leased: impl Fn() -> u32) {
+    fn leave(&self, who: &Who, has_room: impl Fn(&SlotWish) -> bool) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
         match latches.iter().position(|waiter| waiter.who.is(who)) {
             Some(place) => {
@@ -121,31 +130,41 @@ impl SlotQueue {
             }
             None => {
                 drop(latches);
-                self.next(leased);
+                self.next(has_room);
             }
         }
     }
 
-    /// A slot was given back, so that now `leased` are leased: wakes the first waiter that may
-    /// lease it.
+    /// A slot was given back: wakes the first waiter that may lease it.
     #[inline]
-    pub(crate) fn next(&self, leased: impl Fn() -> u32) {
+    pub(crate) fn next(&self, has_room: impl Fn(&SlotWish) -> bool) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.call_one(leased);
+            self.call_one(has_room);
         }
     }
 
     #[cold]
-    fn call_one(&self, leased: impl Fn() -> u32) {
+    fn call_one(&self, has_room: impl Fn(&SlotWish) -> bool) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
-        let leased = leased();
-        let first = latches.iter().position(|waiter| leased < waiter.most);
+        let first = latches.iter().position(|waiter| has_room(&waiter.wish));
         let first = first.and_then(|place| latches.remove(place));
         drop(latches);
         if let Some(waiter) = &first {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             waiter.who.call();
         }
+    }
+
+    /// Takes the waiters out that call over a row. The caller of this wakes them.
+    pub(crate) fn take_of(&self, row: Tag) -> Vec<Who> {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiters = std::mem::take(&mut *latches);
+        let (of_row, others): (VecDeque<_>, VecDeque<_>) =
+            waiters.into_iter().partition(|waiter: &Waiter| waiter.wish.row == row);
+        *latches = others;
+        drop(latches);
+        self.waiting.fetch_sub(of_row.len() as u32, Ordering::SeqCst);
+        of_row.into_iter().map(|waiter| waiter.who).collect()
     }
 
     /// Takes every waiter out. The caller of this wakes them.

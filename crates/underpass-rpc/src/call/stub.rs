@@ -1,6 +1,6 @@
 //! The client stub, on which generated stubs are built.
 
-use crate::binding::import::{self, Bound};
+use crate::binding::import::{self, Bound, Sharing};
 use crate::binding::local_exports;
 use crate::binding::object::Binding;
 use crate::binding::peer::{Peer, WithinBinding, within_binding};
@@ -117,8 +117,29 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         within: Option<Duration>,
     ) -> Result<Self, ImportError> {
+        Self::import_as(name, descriptor, within, Sharing::Joins)
+    }
+
+    /// Imports `name` over a connection of its own.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn import_apart(
+        name: &str,
+        descriptor: &'static Descriptor,
+        within: Option<Duration>,
+    ) -> Result<Self, ImportError> {
+        Self::import_as(name, descriptor, within, Sharing::Apart)
+    }
+
+    fn import_as(
+        name: &str,
+        descriptor: &'static Descriptor,
+        within: Option<Duration>,
+        sharing: Sharing,
+    ) -> Result<Self, ImportError> {
         Self::find(name, descriptor, |directory| {
-            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)))
+            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within, sharing)?)))
         })
     }
 
@@ -214,9 +235,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn share_with(&self, socket: impl AsFd) -> Result<(), ShareError> {
         let ticket = match &self.to {
             To::Here(_) => return Err(ShareError::Here),
-            To::There(bound) => bound.end.share()?,
+            To::There(bound) => bound.share()?,
             To::Anywhere(resilient, _) => {
-                resilient.bound_unless_forked().map_err(ShareError::Call)?.end.share()?
+                resilient.bound_unless_forked().map_err(ShareError::Call)?.share()?
             }
         };
         let socket = socket.as_fd();
@@ -277,7 +298,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let (terms, failed) = (&self.terms, E::from_call_error);
         match &self.to {
             To::There(bound) => {
-                bound.end.call::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
+                bound.call::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
             }
             To::Anywhere(resilient, known) => resilient.call::<A, Result<V::Itself, E::Itself>>(
                 procedure, arguments, terms, known, idempotent, failed,
@@ -321,7 +342,6 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         match &self.to {
             To::There(bound) => {
                 bound
-                    .end
                     .call_from_task::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
                     .await
             }
@@ -341,7 +361,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// imported a resilient binding.
     pub fn counters(&self) -> Counters {
         match &self.to {
-            To::There(bound) => bound.end.counters_of_all(),
+            To::There(bound) => bound.counters(),
             To::Anywhere(resilient, _) => resilient.counters(),
             To::Here(_) => Counters::default(),
         }
@@ -377,7 +397,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// [`CallError::Captured`].
     pub fn quarantine(&self, most: u32) {
         match &self.to {
-            To::There(bound) => bound.end.set_quarantine(most),
+            To::There(bound) => bound.set_quarantine(most),
             To::Anywhere(resilient, _) => resilient.set_quarantine(most),
             To::Here(_) => {}
         }

@@ -16,6 +16,7 @@ use self::authorizer::Authorizer;
 use self::table::{WatchEntry, WatchTable};
 use crate::binding::exit_events::notify;
 use crate::binding::family::Family;
+use crate::binding::row::{BindingRow, ServedRow};
 use crate::call::client::ClientEnd;
 use crate::control::peer_death::PeerDeathWatch;
 use crate::control::timer;
@@ -164,14 +165,20 @@ impl Clerk {
     }
 
     /// The bindings of these exports.
-    pub(crate) fn bindings(&self, exports: &[u64]) -> Vec<Arc<Family>> {
-        self.table().families(exports)
+    pub(crate) fn bindings(&self, exports: &[u64]) -> Vec<Arc<BindingRow>> {
+        self.table().bindings(exports)
+    }
+
+    /// The binding has ended before it has expired.
+    pub(crate) fn forget_expiry(&self, row: &BindingRow) {
+        self.table().forget_expiry(row);
     }
 
     /// Drops everything that is open of an export's bindings, which are closed.
     pub(crate) fn let_go(&self, export: u64) {
         let mut table = self.table();
-        let gone = table.keys(|_, row| row.is_of(export));
+        let mut gone = table.keys(|_, row| row.is_of(export));
+        gone.extend(table.closed_connections());
         let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
         gone.into_iter().for_each(|row| self.end(row));
@@ -318,8 +325,8 @@ impl Clerk {
         table.paused = paused;
         let expired = table.take_expired(now);
         drop(table);
-        for family in expired {
-            family.revoke();
+        for row in expired {
+            row.revoke();
         }
     }
 
@@ -393,13 +400,35 @@ impl Clerk {
         }
     }
 
+    /// Opens a row of the connection `family` for a binding of an export that was not withdrawn.
+    /// Returns `false` if that fails.
+    fn add_row(&self, family: &Family, served: ServedRow) -> bool {
+        let row = served.binding.clone();
+        // Under one lock, so that a withdrawal finds the row.
+        let mut table = self.table();
+        let added = table.row(row.export()).is_some() && family.add_row(served);
+        if added {
+            table.expires(&row);
+        }
+        drop(table);
+        if added && row.binding().expires.is_some() {
+            // The binding expires, maybe earlier than the clerk wakes.
+            self.poller.ring();
+        }
+        added
+    }
+
+    /// The connection with this secret.
+    fn connection(&self, secret: u128) -> Option<Arc<Family>> {
+        self.table().connection(secret)
+    }
+
     /// Watches the server's end of a channel from now on, but does not serve its calls yet. Returns
     /// `false` if that fails.
     fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
-        let export = end.family().export();
-        let row = WatchEntry::Server { end: end.clone(), line, export };
-        let key = if end.family().join(end) { self.watch(row, Some(export)).ok() } else { None };
+        let row = WatchEntry::Server { end: end.clone(), line };
+        let key = if end.family().join(end) { self.watch(row, None).ok() } else { None };
         let enrolled = key.is_some();
         match key {
             Some(key) if end.is_further() => end.family().add_key(key),
@@ -411,9 +440,6 @@ impl Clerk {
             // binding.
             end.close();
             end.mailbox().hang_up();
-        } else if end.family().binding().expires.is_some() {
-            // The binding expires, maybe earlier than the clerk wakes.
-            self.poller.ring();
         }
         enrolled
     }

@@ -460,9 +460,10 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
         ControlMessage::Unwanted { slots } => events.unwanted |= slots,
         ControlMessage::UnwantedLate { number } => events.unwanted_late.push(number),
         ControlMessage::Closing if first => events.closing = true,
-        ControlMessage::Revoked if first => events.revoked = true,
+        ControlMessage::RowClosed { tag, revoked } if first => events.rows_closed.push((tag, revoked)),
+        ControlMessage::Release { tag } if first => events.released.push(tag),
         ControlMessage::Ask if first => events.asked += 1,
-        ControlMessage::Share if first => events.shares += 1,
+        ControlMessage::Share { tag } if first => events.shares.push(tag),
         ControlMessage::NoTicket { may } if first => {
             events.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
         }

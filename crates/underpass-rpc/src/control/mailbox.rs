@@ -9,8 +9,8 @@ use crate::payload::overflow_buffers::{MappedOverflow, Numbered, OverflowBuffers
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use underpass_channel::Channel;
 use underpass_channel::layout::FILES;
+use underpass_channel::{Channel, Tag};
 use underpass_os::MOST_FILES;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
@@ -65,6 +65,12 @@ impl ChannelMailbox {
 
     fn beside(control: Arc<ControlSocket>, channel: u8, overflow_buffers: OverflowBuffers) -> Self {
         Self { control, channel, overflow_buffers, entries: AtomicU64::new(0) }
+    }
+
+    /// The number of the channel: 0 for the first.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> u8 {
+        self.channel
     }
 
     /// From now on `end` is told what comes for this channel.
@@ -143,9 +149,9 @@ impl ChannelMailbox {
         self.control.send(ControlMessage::Opened, channel, &[region.as_fd()])
     }
 
-    /// Asks the peer for a ticket.
-    pub(crate) fn share(&self) -> io::Result<()> {
-        self.send_for_all(ControlMessage::Share, &[])
+    /// Asks the peer for a ticket to the binding `tag`.
+    pub(crate) fn share(&self, tag: Tag) -> io::Result<()> {
+        self.send_for_all(ControlMessage::Share { tag }, &[])
     }
 
     /// Answers the peer's request for a ticket.
@@ -163,17 +169,22 @@ impl ChannelMailbox {
         let _ = self.send_for_all(ControlMessage::Refused, &[]);
     }
 
-    /// Tells the peer that the binding is closed, and hangs up.
+    /// Tells the peer that a row is closed. Returns `false` if the socket is full.
+    pub(crate) fn close_row(&self, tag: Tag, revoked: bool) -> bool {
+        let sent = self.send_for_all(ControlMessage::RowClosed { tag, revoked }, &[]);
+        !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Tells the peer that a row is not used any more. Returns `false` if the socket is full.
+    pub(crate) fn release(&self, tag: Tag) -> bool {
+        let sent = self.send_for_all(ControlMessage::Release { tag }, &[]);
+        !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Tells the peer that the connection is closed, and hangs up.
     pub(crate) fn close(&self) {
         // If this fails, the peer sees the hang-up.
         let _ = self.send_for_all(ControlMessage::Closing, &[]);
-        self.hang_up();
-    }
-
-    /// Tells the peer that the binding is revoked, and hangs up.
-    pub(crate) fn revoke(&self) {
-        // If this fails, the peer sees the hang-up.
-        let _ = self.send_for_all(ControlMessage::Revoked, &[]);
         self.hang_up();
     }
 

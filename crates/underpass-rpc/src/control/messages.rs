@@ -1,30 +1,33 @@
-//! The messages that travel over a binding's socket once the binding is made: rings for an unpolled
-//! ring, files, and further channels.
+//! The messages that travel over a connection's socket once it is made: rings for an unpolled ring,
+//! files, further channels, and the ends of rows.
 
+use underpass_channel::Tag;
 use underpass_channel::layout::CHANNELS;
 
 /// One message, 16 bytes: kind, one byte with the location of the bytes and the channel's number,
-/// slot, number of files, number of the overflow buffer, length.
+/// slot, number of files, number of the overflow buffer, and the length or the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlMessage {
     /// There is a message in a ring that the receiver does not poll.
     Bell,
-    /// The sender closes the binding; a hang-up follows.
+    /// The sender closes the connection; a hang-up follows.
     Closing,
     /// An out-of-band message for `slot`. Its arguments or results are the first `length` bytes of
     /// the location that `location` says. `files` other files belong to them.
     OutOfBand { slot: u16, files: u16, location: PayloadLocation, length: u64 },
     /// Client to server: the file that comes along is an overflow buffer of `slot`, for results.
     OverflowBuffer { slot: u16, number: u16 },
-    /// The same as `Closing`, and the client must not use the binding any more: its server has
-    /// revoked it, or it has expired.
-    Revoked,
+    /// Server to client: the row is closed. If it is `revoked`, the client must not use the binding
+    /// any more: its server has revoked it, or it has expired.
+    RowClosed { tag: Tag, revoked: bool },
+    /// Client to server: nobody uses the row any more.
+    Release { tag: Tag },
     /// Client to server: nobody waits any more for the calls of these slots, given as bits.
     Unwanted { slots: u64 },
     /// Client to server: nobody waits any more for the late call of this number.
     UnwantedLate { number: u64 },
     /// Client to server: it wants to pass the binding on.
-    Share,
+    Share { tag: Tag },
     /// Server to client: the file that comes along is a ticket. The process that uses it gets a
     /// binding.
     Ticket,
@@ -97,8 +100,18 @@ impl ControlMessage {
             Self::Ask => bytes[0] = 3,
             Self::Opened => bytes[0] = 4,
             Self::Refused => bytes[0] = 5,
-            Self::Revoked => bytes[0] = 6,
-            Self::Share => bytes[0] = 7,
+            Self::RowClosed { tag, revoked } => {
+                (bytes[0], bytes[2]) = (6, revoked.into());
+                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
+            }
+            Self::Share { tag } => {
+                bytes[0] = 7;
+                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
+            }
+            Self::Release { tag } => {
+                bytes[0] = 13;
+                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
+            }
             Self::Ticket => bytes[0] = 8,
             Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
         }
@@ -131,13 +144,14 @@ impl ControlMessage {
             3 => Self::Ask,
             4 => Self::Opened,
             5 => Self::Refused,
-            6 => Self::Revoked,
-            7 => Self::Share,
+            6 => Self::RowClosed { tag: Tag::of_word(long), revoked: bytes[2] != 0 },
+            7 => Self::Share { tag: Tag::of_word(long) },
             8 => Self::Ticket,
             9 => Self::NoTicket { may: bytes[2] != 0 },
             10 if number != 0 => Self::OverflowBuffer { slot, number },
             11 => Self::Unwanted { slots: long },
             12 => Self::UnwantedLate { number: long },
+            13 => Self::Release { tag: Tag::of_word(long) },
             _ => return None,
         };
         Some((bytes[1] >> 4, control))

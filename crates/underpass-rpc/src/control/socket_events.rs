@@ -1,6 +1,7 @@
 //! The events that a binding's socket brought, for the channel's end that they concern.
 
 use crate::payload::passed_file::PassedFiles;
+use underpass_channel::Tag;
 
 /// The ticket that a client has asked for, as it has come to the client.
 pub(crate) type Ticket = Result<PassedFiles, NoTicket>;
@@ -31,10 +32,12 @@ pub(crate) struct SocketEvents {
     pub(crate) unwanted: u64,
     /// The numbers of late calls that nobody waits for any more, as the peer says.
     pub(crate) unwanted_late: Vec<u64>,
-    /// The peer closes the binding.
+    /// The peer closes the connection.
     pub(crate) closing: bool,
-    /// The peer revokes the binding.
-    pub(crate) revoked: bool,
+    /// The rows that the peer has closed, and whether it revoked them.
+    pub(crate) rows_closed: Vec<(Tag, bool)>,
+    /// The rows that the peer uses no more.
+    pub(crate) released: Vec<Tag>,
     /// The peer is gone.
     pub(crate) gone: bool,
     /// With `gone`: the peer may be alive, but nothing can be received from it any more.
@@ -43,8 +46,8 @@ pub(crate) struct SocketEvents {
     pub(crate) nonsense: bool,
     /// How many more channels the peer asks for.
     pub(crate) asked: usize,
-    /// How many tickets the peer asks for.
-    pub(crate) shares: usize,
+    /// The rows for which the peer asks for tickets.
+    pub(crate) shares: Vec<Tag>,
     /// The peer's answers to our requests for tickets.
     pub(crate) tickets: Vec<Ticket>,
     /// The peer has opened the channel of this number, and these are the files. There are no files
@@ -55,9 +58,11 @@ pub(crate) struct SocketEvents {
 impl SocketEvents {
     /// Whether nothing came.
     pub(crate) fn is_none(&self) -> bool {
-        let told = self.closing | self.revoked | self.gone | self.nonsense;
-        let asked = self.asked > 0 || self.shares > 0 || !self.tickets.is_empty();
-        let asked = asked || !self.unwanted_late.is_empty();
-        !(self.bell | told | asked) && self.out_of_band | self.unwanted == 0 && self.opened.is_none()
+        let told = self.closing | self.gone | self.nonsense;
+        let asked = self.asked > 0 || !self.shares.is_empty() || !self.tickets.is_empty();
+        let ended = !self.rows_closed.is_empty() || !self.released.is_empty();
+        let late = !self.unwanted_late.is_empty();
+        let files = self.out_of_band | self.unwanted != 0 || self.opened.is_some();
+        !(self.bell | told | asked | ended | late | files)
     }
 }

@@ -10,6 +10,7 @@
 //! polls it next. It is woken for that.
 
 use crate::binding::peer::within_binding;
+use crate::binding::row::BindingRow;
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::deadline::Cancellation;
 use crate::dispatch::incoming::{Refused, Status};
@@ -47,10 +48,10 @@ pub(crate) struct Later {
 }
 
 impl Later {
-    /// For a call that the calling thread dispatches. `keeps_slot`: its handler reads where the
-    /// client wrote, so that the slot can't be given back before the end.
-    pub(crate) fn new(end: Arc<ServerEnd>, slot: u16, keeps_slot: bool) -> Self {
-        let call = end.async_call_begins(slot, keeps_slot);
+    /// For a call over `row` that the calling thread dispatches. `keeps_slot`: its handler reads
+    /// where the client wrote, so that the slot can't be given back before the end.
+    pub(crate) fn new(end: Arc<ServerEnd>, row: Arc<BindingRow>, slot: u16, keeps_slot: bool) -> Self {
+        let call = end.async_call_begins(row, slot, keeps_slot);
         let cancellation = Cancellation::of_call(&end, &call);
         let (watch, timer) = (Watch::default(), None);
         Self { end, call, cancellation, watch, timer, started: false, answered: false }
@@ -60,7 +61,7 @@ impl Later {
     pub(crate) async fn run<R: Encode + Send + 'static>(mut self, handler: impl Future<Output = R> + Send) {
         // `None` once it was dropped.
         let mut handler = pin!(Some(handler));
-        let (record, cancellation) = (self.end.family().record().clone(), self.cancellation.clone());
+        let (record, cancellation) = (self.call.row().record().clone(), self.cancellation.clone());
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: it must not harm the executor.
@@ -109,7 +110,7 @@ impl Later {
 
     /// Replies with the result, or says that the handler has panicked. Any thread may do so.
     pub(crate) fn reply<R: Encode + Send + 'static>(mut self, outcome: thread::Result<R>) {
-        if self.end.is_closed() {
+        if self.end.is_closed() || self.end.is_closed_row(self.call.row().tag()) {
             // Nobody wants the result. The end of the call is counted.
             return self.reply_without_result(Status::Dropped);
         }

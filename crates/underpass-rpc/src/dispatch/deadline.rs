@@ -82,9 +82,11 @@ impl Call {
 
     /// Whether nobody waits for it any more: its caller has given it up, or has died.
     fn is_given_up(&self) -> bool {
-        self.has(|| self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled())
+        let gone = || self.end.is_closed() || self.end.is_row_closed(self.slot);
+        self.has(|| gone() || self.end.channel().cancel_word(self.slot).read().is_cancelled())
             || self.asynchronous.get().is_some_and(|call| {
-                call.signal.is_given_up() || (self.end.is_closed() && call.turn.is_late())
+                let gone = || self.end.is_closed() || self.end.is_closed_row(call.row().tag());
+                call.signal.is_given_up() || (call.turn.is_late() && gone())
             })
     }
 

@@ -1,11 +1,12 @@
 //! A call as the server stub sees it.
 
+use crate::binding::row::ServedRow;
 use crate::carried::CarriedError;
 use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::deferred_reply::DeferredReply;
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
-use crate::payload::message::{Bytes, Unsent, fill};
+use crate::payload::message::{Bytes, IN_REPLY, Unsent, fill};
 use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
@@ -38,6 +39,8 @@ pub(crate) enum Status {
     Late = 9,
     /// The server's version of the interface has no such procedure.
     NoProcedure = 10,
+    /// The call's row is closed or free, and the procedure was not started.
+    NoBinding = 11,
     /// Nobody wanted the call any more, so its handler was dropped before it ended.
     Cancelled = 12,
 }
@@ -56,6 +59,7 @@ impl Status {
             Self::NoRoomForResult,
             Self::Late,
             Self::NoProcedure,
+            Self::NoBinding,
             Self::Cancelled,
         ]
         .into_iter()
@@ -96,6 +100,7 @@ impl From<DecodeError> for Refused {
 #[derive(Debug)]
 pub struct IncomingCall<'a> {
     end: &'a ServerEnd,
+    pub(crate) row: &'a ServedRow,
     procedure: u16,
     /// How many bytes the message has.
     pub(crate) length: usize,
@@ -122,9 +127,15 @@ pub(crate) enum Replied {
 impl<'a> IncomingCall<'a> {
     /// The call of the slot and procedure in `ids`, whose message has `length` bytes.
     #[inline(always)]
-    pub(crate) fn new(end: &'a ServerEnd, ids: Ids, bytes: Bytes<'a>, length: usize) -> Self {
+    pub(crate) fn new(
+        end: &'a ServerEnd,
+        row: &'a ServedRow,
+        ids: Ids,
+        bytes: Bytes<'a>,
+        length: usize,
+    ) -> Self {
         let reply = Cell::new(ids.slot(), Status::Done as u16);
-        Self { end, procedure: ids.what(), length, bytes, reply, replied: Replied::No }
+        Self { end, row, procedure: ids.what(), length, bytes, reply, replied: Replied::No }
     }
 
     /// The index of the procedure, as the client says.
@@ -213,7 +224,7 @@ impl<'a> IncomingCall<'a> {
         let keeps_slot = self.replied == Replied::NoAndReads;
         self.replied = Replied::Later;
         end.runs_later(slot);
-        Ok(Later::new(end, slot, keeps_slot))
+        Ok(Later::new(end, self.row.binding.clone(), slot, keeps_slot))
     }
 
     /// A hold on the end of the call, and the slot.
@@ -236,7 +247,7 @@ impl ServerEnd {
     /// Encodes a result into its reply.
     #[inline(always)]
     pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<bool, Refused> {
-        match fill(self.channel(), self.mailbox(), reply, value) {
+        match fill::<IN_REPLY, _>(self.channel(), self.mailbox(), reply, value) {
             Ok(out_of_band) => {
                 failpoint!("server-filled");
                 Ok(out_of_band)

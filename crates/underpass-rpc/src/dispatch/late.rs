@@ -5,12 +5,16 @@
 pub(crate) mod signal;
 
 use self::signal::Signal;
+use crate::binding::row::BindingRow;
+use std::sync::Arc;
 use underpass_seam::atomic::{AtomicBool, Ordering};
 use underpass_sync::CallTurn;
 
 /// A call whose reply comes from an executor, or from whoever holds its deferred reply.
 #[derive(Debug)]
 pub(crate) struct AsyncCall {
+    /// The binding does not end before the call: it has a hold until `ServerEnd` ends the call.
+    row: Arc<BindingRow>,
     slot: u16,
     /// How many calls over the slot had ended before it. With the slot this names the call.
     before: u64,
@@ -23,10 +27,16 @@ pub(crate) struct AsyncCall {
 }
 
 impl AsyncCall {
-    /// A call that has come over `slot`, after `before` others.
-    pub(crate) fn new(slot: u16, before: u64, keeps_slot: bool) -> Self {
+    /// A call of the binding `row` that has come over `slot`, after `before` others.
+    pub(crate) fn new(row: Arc<BindingRow>, slot: u16, before: u64, keeps_slot: bool) -> Self {
+        row.begins();
         let (turn, signal) = (CallTurn::default(), Signal::default());
-        Self { slot, before, keeps_slot, swept: AtomicBool::new(false), turn, signal }
+        Self { row, slot, before, keeps_slot, swept: AtomicBool::new(false), turn, signal }
+    }
+
+    /// The binding.
+    pub(crate) fn row(&self) -> &Arc<BindingRow> {
+        &self.row
     }
 
     /// The slot over which it came.

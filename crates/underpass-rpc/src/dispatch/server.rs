@@ -14,19 +14,20 @@ pub(crate) use self::unwanted::{Told, served};
 use crate::binding::family::Family;
 use crate::binding::handshake::CpuPlacement;
 use crate::binding::limits::ChannelQuota;
-use crate::binding::service::Service;
+use crate::binding::row::{BindingRow, ServedRow};
 use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
 use crate::control::mailbox::ChannelMailbox;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
 use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
-use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused, Replied, Status};
-use crate::payload::message::{Bytes, LATE, NO_FILE, Unread, fill};
+use crate::dispatch::incoming::{IncomingCall, Refused, Replied, Status};
+use crate::payload::message::{Bytes, IN_REPLY, IN_REQUEST, LATE, NO_FILE, Unread, fill};
 use std::any::Any;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Cell, Channel, Doorbell, INLINE, PayloadPlace};
+use underpass_channel::{Cell, Channel, Doorbell, INLINE, NoRow, PayloadPlace, RowUse, Rows, Tag};
 use underpass_os::failpoint;
 use underpass_processor::{Line, LineOwner, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,7 +35,6 @@ use underpass_sync::SpinLock;
 use underpass_threads::{
     defers_wake_up, invite, invite_or_check, on_user_thread, panic_message, wake_all_idle,
 };
-use underpass_wire::Descriptor;
 
 /// A position that no ring reaches at once, so that a new line counts as used.
 const FRESH: u32 = u32::MAX;
@@ -46,17 +46,23 @@ struct Served {
     /// the lock where it changes from or to [`by::NOBODY`].
     by: AtomicU64,
     count: SlotCount,
-    /// The procedure of its last call, as the client says. Written by the thread that takes the
-    /// call; for display only.
-    procedure: AtomicU32,
+    /// The row that the call uses. Under the lock.
+    row: RowUse,
 }
 
 impl Served {
-    /// Thread `who` runs the next call, of `procedure`. Under the lock, while no call is under way.
+    /// Thread `who` runs the next call. Under the lock, while no call is under way.
     #[inline(always)]
-    fn begins(&self, who: u64, procedure: u16) {
+    fn begins(&self, who: u64) {
         self.by.store(who, Ordering::Relaxed);
-        self.procedure.store(procedure.into(), Ordering::Relaxed);
+    }
+
+    /// The call has ended. Under the lock.
+    #[inline(always)]
+    fn ends(&self) {
+        // Relaxed: the lock is held, so no thread can take the slot's next call yet.
+        self.by.store(by::NOBODY, Ordering::Relaxed);
+        self.row.end();
     }
 
     /// Whether a call is under way.
@@ -99,10 +105,10 @@ pub(crate) struct ServerEnd {
     under_way: AtomicU32,
     channel: Channel,
     mailbox: ChannelMailbox,
-    stub: Arc<dyn Dispatch>,
+    rows: Arc<Rows<ServedRow>>,
     slots: Arc<[Served]>,
     placement: CpuPlacement,
-    /// What all channels of the binding share, and whether this is a further one.
+    /// What all channels of the connection share, and whether this is a further one.
     family: Arc<Family>,
     further: bool,
     /// The room that its user's quota has for it.
@@ -117,8 +123,6 @@ pub(crate) struct ServerEnd {
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
     seen: AtomicU32,
-    /// The descriptor of its interface; for display only.
-    descriptor: &'static Descriptor,
     /// How many calls had been taken when `call_progress` was last asked. Only the monitor uses it.
     stalled: AtomicU32,
     /// The calls for which nobody waits any more.
@@ -132,32 +136,27 @@ impl ServerEnd {
     pub(crate) fn new(
         channel: Channel,
         mailbox: ChannelMailbox,
-        service: &Service,
         placement: CpuPlacement,
         family: Arc<Family>,
         quota: ChannelQuota,
     ) -> Arc<Self> {
-        let service = (service.descriptor, service.stub.clone());
-        Self::beside(false, channel, mailbox, service, placement, family, quota)
+        Self::beside(false, channel, mailbox, placement, family, quota)
     }
 
-    /// The end of a further channel of the same binding.
+    /// The end of a further channel of the same connection.
     pub(crate) fn another(&self, number: u8, channel: Channel, quota: ChannelQuota) -> Arc<Self> {
-        let (service, family) = ((self.descriptor, self.stub.clone()), self.family.clone());
         let mailbox = self.mailbox.another(number, quota.overflow_buffers());
-        Self::beside(true, channel, mailbox, service, self.placement, family, quota)
+        Self::beside(true, channel, mailbox, self.placement, self.family.clone(), quota)
     }
 
     fn beside(
         further: bool,
         channel: Channel,
         mailbox: ChannelMailbox,
-        (descriptor, stub): (&'static Descriptor, Arc<dyn Dispatch>),
         placement: CpuPlacement,
         family: Arc<Family>,
         quota: ChannelQuota,
     ) -> Arc<Self> {
-        family.begins();
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
@@ -166,7 +165,7 @@ impl ServerEnd {
                 under_way: AtomicU32::new(0),
                 channel,
                 mailbox,
-                stub,
+                rows: family.rows().clone(),
                 slots: (0..SLOTS).map(|_| Served::default()).collect(),
                 placement,
                 family,
@@ -178,7 +177,6 @@ impl ServerEnd {
                 listening: AtomicU64::new(0),
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(FRESH),
-                descriptor,
                 stalled: AtomicU32::new(FRESH),
                 unwanted: Mutex::default(),
                 late: Box::default(),
@@ -212,7 +210,7 @@ impl ServerEnd {
         self.further
     }
 
-    /// Takes no more calls over any channel of the binding. The calls under way run on; their
+    /// Takes no more calls over any channel of the connection. The calls under way run on; their
     /// results are discarded.
     ///
     /// The client is told of it after this: then no call that it finds untaken will ever be taken
@@ -222,14 +220,11 @@ impl ServerEnd {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
             // A thread that held the lock before has taken its call, even if that came only now. A
             // thread that takes the lock later sees the channel closed.
-            let idle = self.no_more_begin();
+            self.no_more_begin();
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();
             self.tells_of_end();
             self.family.close();
-            if idle {
-                self.family.rests();
-            }
         }
     }
 
@@ -253,17 +248,17 @@ impl ServerEnd {
         }
     }
 
-    /// The client asks for a ticket, to pass the binding on.
+    /// The client asks for a ticket, to pass the binding `tag` on.
     #[cold]
-    fn share(&self) {
+    fn share(&self, tag: Tag) {
         match clerk() {
-            Ok(clerk) if !self.is_closed() => clerk.share(self),
+            Ok(clerk) if !self.is_closed() => clerk.share(self, tag),
             _ => {}
         }
     }
 
     /// The client rang the doorbell over the socket: a processor has to poll this line.
-    fn heard(&self) {
+    pub(crate) fn heard(&self) {
         failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
         match own.is_some_and(|own| lines::activate(&own)) {
@@ -288,13 +283,14 @@ impl ServerEnd {
         self.conclude(call, well, &mut failure, slot);
     }
 
-    /// Runs any other call, and posts its reply.
+    /// Runs any other call, and posts its reply. If there is no `row` for the call, refuses it, after
+    /// what came along with it is taken.
     #[inline(never)]
-    fn run_other(&self, cell: &Cell, slot: &Served) {
+    fn run_other(&self, cell: &Cell, slot: &Served, row: Result<&ServedRow, NoRow>) {
         if late::collects(cell) {
             return self.takes_counted_collect(cell, slot);
         }
-        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell) {
+        let bytes = match Bytes::of::<IN_REQUEST>(&self.channel, &self.mailbox, cell) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => {
                 self.violated();
@@ -311,7 +307,14 @@ impl ServerEnd {
         if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
-        let mut call = IncomingCall::new(self, cell.ids, bytes, cell.length as usize);
+        let row = match row {
+            Ok(row) => row,
+            Err(why) => {
+                drop(bytes);
+                return self.reply_apart(&self.without_row(cell, why), slot);
+            }
+        };
+        let mut call = IncomingCall::new(self, row, cell.ids, bytes, cell.length as usize);
         let mut failure = None;
         let well = match cell.bounded {
             false => self.dispatch(&mut call, &mut failure),
@@ -339,7 +342,7 @@ impl ServerEnd {
     /// `failure`.
     #[inline(always)]
     fn dispatch(&self, call: &mut IncomingCall<'_>, failure: &mut Option<Failure>) -> bool {
-        let run = || match self.stub.dispatch(call) {
+        let run = || match call.row.stub.dispatch(call) {
             Ok(()) => true,
             Err(refused) => {
                 *failure = Some(Failure::Refused(refused));
@@ -388,9 +391,9 @@ impl ServerEnd {
         // of `by`, as both say which call it is.
         slot.count.out(u64::from(reply.length));
         let doorbell = self.post(reply);
-        // This store comes after the post, because a store before the post would delay it (decision
-        // 0052). Relaxed: the lock is held, so no thread can take the slot's next call yet.
-        slot.by.store(by::NOBODY, Ordering::Relaxed);
+        // These stores come after the post, because stores before the post would delay it (decision
+        // 0052).
+        slot.ends();
         let left = self.one_less_under_way();
         drop(inside);
         self.posted(doorbell);
@@ -446,7 +449,7 @@ impl ServerEnd {
         let told = MOST.into_iter().find_map(|most| {
             let mut cell = Cell::new(slot, status as u16);
             let why = &why[..why.floor_char_boundary(most)];
-            fill(&self.channel, &self.mailbox, &mut cell, why).is_ok().then_some(cell)
+            fill::<IN_REPLY, _>(&self.channel, &self.mailbox, &mut cell, why).is_ok().then_some(cell)
         });
         told.unwrap_or_else(|| Cell::new(slot, status as u16))
     }
@@ -462,11 +465,56 @@ impl ServerEnd {
         self.kernel.woke();
     }
 
-    /// The client broke the protocol: closes this binding, and no other.
+    /// The reply to a call for which there is no row.
+    #[cold]
+    fn without_row(&self, cell: &Cell, why: NoRow) -> Cell {
+        match why {
+            NoRow::Drains => Cell::new(cell.slot(), Status::Closed as u16),
+            NoRow::Closed => Cell::new(cell.slot(), Status::NoBinding as u16),
+        }
+    }
+
+    /// The client broke the protocol: closes this connection with all of its bindings, which share
+    /// the memory in which the client lies, and no other.
     #[cold]
     fn violated(&self) {
         self.close();
-        self.mailbox.close();
+    }
+
+    /// The rows of `closing` that calls over this channel use. When the last of these calls ends, it
+    /// sweeps the rows of the connection (E2).
+    pub(crate) fn uses_of(&self, closing: &HashSet<Tag>) -> Vec<Tag> {
+        let _inside = self.lock.enter();
+        let used = self.slots.iter().filter_map(|slot| slot.row.uses());
+        let used: Vec<_> = used.filter(|tag| closing.contains(tag)).collect();
+        self.set_row_waits(!used.is_empty());
+        used
+    }
+
+    /// Whether a call over this channel uses the row.
+    pub(crate) fn uses(&self, tag: Tag) -> bool {
+        let inside = self.lock.enter();
+        let used = self.slots.iter().any(|slot| slot.row.uses() == Some(tag));
+        drop(inside);
+        // A call that gives its slot back is entered as late before it leaves the slot.
+        used || self.late.uses(tag)
+    }
+
+    /// Whether the row is closed, or is another one's by now.
+    pub(crate) fn is_closed_row(&self, tag: Tag) -> bool {
+        self.rows.is_closed(tag)
+    }
+
+    /// Whether the row of the call of `slot` is closed. The caller makes sure that the call has not
+    /// ended.
+    pub(crate) fn is_row_closed(&self, slot: u16) -> bool {
+        let row = self.slots[usize::from(slot)].row.uses();
+        row.is_some_and(|tag| self.rows.is_closed(tag))
+    }
+
+    /// The binding of the call of `slot`, which is under way.
+    pub(crate) fn binding_of(&self, slot: u16) -> Option<Arc<BindingRow>> {
+        self.family.row(self.slots[usize::from(slot)].row.uses()?)
     }
 }
 
@@ -487,13 +535,21 @@ impl HandleEvents for ServerEnd {
         for _ in 0..events.asked {
             self.asked();
         }
-        for _ in 0..events.shares {
-            self.share();
+        for tag in events.shares {
+            self.share(tag);
         }
-        if events.nonsense || events.opened.is_some() || !events.tickets.is_empty() {
+        for tag in events.released {
+            // A row that the server has closed, or that never was: there is nothing to do.
+            self.family.close_row(tag, None);
+        }
+        if events.nonsense
+            || events.opened.is_some()
+            || !events.tickets.is_empty()
+            || !events.rows_closed.is_empty()
+        {
             self.violated();
         }
-        if events.gone || events.closing || events.revoked {
+        if events.gone || events.closing {
             self.close();
         }
     }

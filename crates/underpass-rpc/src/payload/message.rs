@@ -4,7 +4,7 @@ use crate::control::mailbox::ChannelMailbox;
 use crate::payload::out_of_band::Came;
 use crate::payload::out_of_band_value::{OutOfBandSource, fill_out_of_band};
 use std::io;
-use underpass_channel::{Cell, Channel, INLINE, PayloadPlace, PayloadSink, RegionSource};
+use underpass_channel::{Cell, Channel, INLINE, Payload, PayloadPlace, PayloadSink, RegionSource, Tag};
 use underpass_wire::{Decode, DecodeError, Encode, Source};
 
 /// Why a value could not be put into a message.
@@ -26,33 +26,48 @@ pub(crate) enum Unsent {
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
-pub(crate) fn fill<T: Encode + ?Sized>(
+pub(crate) fn fill<const BEGIN: usize, T: Encode + ?Sized>(
     channel: &Channel,
     mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
 ) -> Result<bool, Unsent> {
     let size = T::FIXED.unwrap_or_else(|| value.size());
-    if size > INLINE {
+    if size > INLINE - BEGIN {
         return fill_elsewhere(channel, mailbox, cell, value, size);
     }
-    let mut sink = PayloadSink::new(&mut cell.payload, size);
+    let mut sink = sink_from::<BEGIN>(&mut cell.payload, size);
     value.encode(&mut sink);
     if sink.finish() {
+        if BEGIN == IN_REPLY {
+            // The word of the tag is zero in a reply whose bytes lie elsewhere.
+            cell.payload.set_word(0, 0);
+        }
         return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
     }
-    cell.length = size as u32;
+    cell.length = (size + BEGIN) as u32;
     Ok(false)
 }
 
-/// Writes `value` into the cell alone, if that has room for all values of the type. Returns whether
+/// Where the bytes of a message begin in a cell: in a request behind the tag of its row.
+pub(crate) const IN_REQUEST: usize = Tag::BYTES;
+/// The same in a reply.
+pub(crate) const IN_REPLY: usize = 0;
+
+#[inline(always)]
+fn sink_from<const BEGIN: usize>(payload: &mut Payload, size: usize) -> PayloadSink<'_> {
+    const { assert!(BEGIN == IN_REQUEST || BEGIN == IN_REPLY) };
+    if BEGIN == IN_REQUEST { PayloadSink::behind_tag(payload, size) } else { PayloadSink::new(payload, size) }
+}
+
+/// Writes `value` into the cell of a request alone, if that has room for all values of the type. Returns whether
 /// it did so and the value has no files.
 #[inline(always)]
 pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
-    let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };
-    let mut sink = PayloadSink::new(&mut cell.payload, size);
+    let Some(size) = T::FIXED.filter(|&size| size <= INLINE - IN_REQUEST) else { return false };
+    let mut sink = sink_from::<IN_REQUEST>(&mut cell.payload, size);
     value.encode(&mut sink);
-    cell.length = size as u32;
+    cell.length = (size + IN_REQUEST) as u32;
     !sink.finish()
 }
 
@@ -114,9 +129,15 @@ pub(crate) enum Bytes<'a> {
 impl<'a> Bytes<'a> {
     /// The bytes that `cell` names. If they come over the socket the calling thread may wait.
     #[inline(always)]
-    pub(crate) fn of(channel: &'a Channel, mailbox: &ChannelMailbox, cell: &'a Cell) -> Result<Self, Unread> {
+    pub(crate) fn of<const BEGIN: usize>(
+        channel: &'a Channel,
+        mailbox: &ChannelMailbox,
+        cell: &'a Cell,
+    ) -> Result<Self, Unread> {
         match cell.place {
-            PayloadPlace::Inline => Ok(Self::Inline(cell.bytes())),
+            PayloadPlace::Inline => {
+                Ok(Self::Inline(cell.bytes().get(BEGIN..).ok_or(DecodeError::Truncated)?))
+            }
             PayloadPlace::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
             PayloadPlace::OutOfBand => Self::beside(channel, mailbox, cell.slot()),
             PayloadPlace::OverflowBuffer => Ok(Self::OutOfBand(Box::new(OutOfBandSource::in_overflow(

@@ -115,7 +115,7 @@ pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
         _ => Unsent::NoResources(e),
     })?;
     failpoint!("file-sent");
-    cell.place = PayloadPlace::OutOfBand;
+    (cell.place, cell.length) = (PayloadPlace::OutOfBand, 0);
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! cancellation ends what others wait for, and a failure applies to all waiters.
 
 use super::{Resilient, Restore};
-use crate::binding::import::{Bound, bind_until, may_pass};
+use crate::binding::import::{Bound, Sharing, bind_until, may_pass};
 use crate::call::abandon::Abandon;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -51,13 +51,13 @@ impl Resilient {
 
     fn attempt(&self) -> Made {
         let until = || self.wanted_until();
-        let bound = match bind_until(&self.directory, &self.name, self.descriptor, &until) {
+        let bound = match bind_until(&self.directory, &self.name, self.descriptor, &until, Sharing::Joins) {
             Ok(bound) => Arc::new(bound),
             Err(e) if may_pass(&e) => return Made::NotYet,
             Err(_) => return Made::Never,
         };
         // The hook's calls need it.
-        bound.end.set_quarantine(self.with(|present| present.quarantine));
+        bound.set_quarantine(self.with(|present| present.quarantine));
         if self.descriptor.stateless || bound.continues(&self.bound()) {
             return Made::Bound(bound, Ok(()));
         }
@@ -87,7 +87,7 @@ impl Resilient {
             Ok(()) => Made::Bound(bound, Ok(())),
             // The hook failed because the server has ended or drains: over another binding it may
             // succeed.
-            Err(_) if bound.end.turns_away() || abandon.is_abandoned() => Made::NotYet,
+            Err(_) if bound.turns_away() || abandon.is_abandoned() => Made::NotYet,
             Err(why) => Made::Bound(bound, Err(format!("the hook that restores it failed: {why}"))),
         }
     }
@@ -95,7 +95,7 @@ impl Resilient {
     /// Wakes all waiters with the result. Returns `false` if they wait on.
     fn conclude(&self, made: Made) -> bool {
         let now = clock::now_ns();
-        let past = self.bound().end.counters_of_all();
+        let past = self.bound().counters();
         let (over, called, gone) = self.with(|present| {
             let gone = match made {
                 Made::NotYet if present.wanted_until() > now => return (false, Vec::new(), None),
@@ -110,7 +110,7 @@ impl Resilient {
                     }
                     present.past = present.past.plus(&past);
                     // The limit may have been set since the attempt began.
-                    bound.end.set_quarantine(present.quarantine);
+                    bound.set_quarantine(present.quarantine);
                     Some(std::mem::replace(&mut present.bound, bound))
                 }
             };

@@ -5,7 +5,7 @@
 //! caller has given up. A server that can't know that by the deadline is told over the socket, too.
 //! What is known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
-use super::{CallTerms, ClientEnd};
+use super::{CallTerms, ClientEnd, ClientRow, QUARANTINE};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_os::{barrier, clock};
 use underpass_seam::atomic::Ordering;
+use underpass_sync::SpinGuard;
 use underpass_threads::{Woken, calls_end, calls_may_end};
 
 /// In ns: how long the client waits before it tells a server again whose socket is full.
@@ -104,12 +105,16 @@ impl ClientEnd {
         under_way: Option<&UnderWay>,
         why: Woken,
     ) -> Option<Box<CallError>> {
-        let (linkage, number) = (answer.linkage(), answer.number);
+        let (linkage, number, row) = (answer.linkage(), answer.number, answer.row);
         let freed = under_way.and_then(UnderWay::freed);
-        let error = freed.unwrap_or(match why {
-            Woken::Cancelled => CallError::Cancelled,
-            Woken::Late | Woken::Woken => CallError::Deadline,
-        });
+        // Its row was closed, which frees callers as well.
+        let of_closed_row = freed.is_none() && why != Woken::Late && linkage.is_freed();
+        let error = |outcome| match (freed, why) {
+            _ if of_closed_row => row.reason(outcome),
+            (Some(freed), _) => Box::new(freed(outcome)),
+            (None, Woken::Cancelled) => Box::new(CallError::Cancelled(outcome)),
+            (None, Woken::Late | Woken::Woken) => Box::new(CallError::Deadline(outcome)),
+        };
         // G1: the slot is still this caller's, and so is its word.
         self.channel.cancel_word(number).cancel();
         // G2. Pairs with the fence of the server between T2 and T3.
@@ -131,25 +136,16 @@ impl ClientEnd {
                 _ => return None,
             };
             linkage.take();
-            return Some(Box::new(error(outcome)));
+            return Some(error(outcome));
         }
-        // The slot is quarantined until the server answers.
-        answer.slot.set(None);
-        let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
-        self.quarantined.store(quarantined, Ordering::Relaxed);
-        drop(inside);
-        // Closes files that came already. For files that come later see `forget_abandoned`.
-        self.mailbox.forget(number);
-        if quarantined > self.quarantine.load(Ordering::Relaxed) {
-            self.captured_unless_answered();
-        }
+        self.quarantine(answer, inside);
         // At a deadline the server knows by itself.
         if freed.is_some() || why != Woken::Late {
             self.tell_unwanted(1 << number);
         }
         // The server takes an unbounded call without a check of its word.
         let outcome = if untaken && bounded { Outcome::NotStarted } else { Outcome::Unknown };
-        Some(Box::new(error(outcome)))
+        Some(error(outcome))
     }
 
     /// Tells the server that nobody waits any more for the calls of these slots, whose words say
@@ -189,8 +185,8 @@ impl ClientEnd {
     }
 
     /// The server holds more slots than it may though nobody waits for their calls. If none of them
-    /// comes back for a while, it has captured them, and the binding ends. A server that was just
-    /// told of many calls at once answers them meanwhile.
+    /// comes back for a while, it has captured them. A server that was just told of many calls at
+    /// once answers them meanwhile.
     #[cold]
     fn captured_unless_answered(&self) {
         // SYNC with the same swap below: one timer at a time.
@@ -202,15 +198,55 @@ impl ClientEnd {
         timer::set(clock::now_ns() + CAPTURED_AFTER, move || {
             let Some(own) = own.upgrade() else { return };
             own.watches_quarantine.swap(false, Ordering::AcqRel);
-            if own.quarantined.load(Ordering::Relaxed) <= own.quarantine.load(Ordering::Relaxed) {
+            let (rows, together) = own.captured();
+            if rows.is_empty() && !together {
                 return;
             }
             match own.came_back.load(Ordering::Relaxed) == seen {
                 // The server may be alive, and take more of what was posted.
-                true => own.end(CallError::Captured(Outcome::Unknown), false),
+                true if together => own.end(CallError::Captured(Outcome::Unknown), false),
+                true => rows.iter().for_each(|row| own.row_captured(row)),
                 false => own.captured_unless_answered(),
             }
         });
+    }
+
+    /// The rows of whose calls the server holds more slots than it may though nobody waits for them;
+    /// and whether it holds too many of all rows together.
+    fn captured(&self) -> (Vec<Arc<ClientRow>>, bool) {
+        let (alone, mut rows) = (self.rows.is_one(), self.rows.open());
+        let _inside = self.lock();
+        rows.retain(|row| self.quarantined_by(row.tag()) > row.quarantine(alone));
+        (rows, !alone && self.quarantined.load(Ordering::Relaxed) > QUARANTINE)
+    }
+
+    /// Leaves the slot of an abandoned call to the server until that answers. If the server holds
+    /// too many for long, that closes the row, or the connection. Leaves the lock.
+    fn quarantine(&self, answer: &Answer<'_>, inside: SpinGuard<'_>) {
+        answer.slot.set(None);
+        let (quarantined, row) = (self.quarantined.load(Ordering::Relaxed) + 1, answer.row);
+        self.quarantined.store(quarantined, Ordering::Relaxed);
+        let most = row.quarantine(self.rows.is_one());
+        let too_many = quarantined > most && !row.is_closed() && self.quarantined_by(row.tag()) > most;
+        drop(inside);
+        // Closes files that came already. For files that come later see `forget_abandoned`.
+        self.mailbox.forget(answer.number);
+        if too_many || (quarantined > QUARANTINE && !self.rows.is_one()) {
+            self.captured_unless_answered();
+        }
+    }
+
+    /// The caller was freed because its row is closed. The server still answers the call, and its
+    /// slot comes back then. Returns nothing if the reply has come.
+    #[cold]
+    pub(crate) fn leave_call(&self, answer: &Answer<'_>) -> Option<Box<CallError>> {
+        let outcome = self.outcome_of(answer);
+        let inside = self.lock();
+        if !answer.linkage().abandon() {
+            return None;
+        }
+        self.quarantine(answer, inside);
+        Some(answer.row.reason(outcome))
     }
 
     /// A slot that was quarantined comes back. Under the lock.
@@ -222,18 +258,10 @@ impl ClientEnd {
         self.slots.reclaim(number);
     }
 
-    /// Sets how many slots of each channel of the binding the server may hold though nobody waits
-    /// for their calls. Of the first end.
-    pub(crate) fn set_quarantine(&self, most: u32) {
-        // Relaxed: a number.
-        self.quarantine.store(most, Ordering::Relaxed);
-        self.further_ends().for_each(|end| end.quarantine.store(most, Ordering::Relaxed));
-    }
-
-    /// What is known of the call of slot `number`, which will get no reply.
+    /// What is known of a call that will get no reply.
     #[cold]
-    pub(crate) fn outcome_of(&self, number: u16) -> Outcome {
-        match self.takes_no_more() && self.channel.is_untaken(number) {
+    pub(crate) fn outcome_of(&self, answer: &Answer<'_>) -> Outcome {
+        match answer.row.takes_no_more() && self.channel.is_untaken(answer.number) {
             true => Outcome::NotStarted,
             false => Outcome::Unknown,
         }
@@ -272,7 +300,7 @@ mod tests {
     use crate::dispatch::section_numbers::SectionNumbers;
     use std::os::fd::OwnedFd;
     use underpass_channel::layout::{SLOTS, STACK};
-    use underpass_channel::{Channel, Fence};
+    use underpass_channel::{Channel, Fence, Tag};
     use underpass_os::Socket;
 
     /// A client's end, and its peer's socket.
@@ -297,11 +325,12 @@ mod tests {
         .unwrap()
         .expect("a choice");
         // However the first call ends, its caller still holds it.
-        let first = Answer::new(&end, lease(), Some(&under_way));
+        let row = end.add_row(Tag::new(0, 1));
+        let first = Answer::new(&end, &row, lease(), Some(&under_way));
         let number = first.number;
         under_way.has(number);
         drop(first);
-        let second = Answer::new(&end, lease(), None);
+        let second = Answer::new(&end, &row, lease(), None);
         assert_eq!(second.number, number, "the slot that was given back last");
         second.linkage().expect();
         abandon.abandon();

@@ -1,13 +1,14 @@
 //! A call, from the lease of its slot to the wait for its reply.
 
 use super::late_answer::LateAnswer;
-use super::{CallTerms, ClientEnd};
+use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::Leasing;
+use crate::call::slot_queue::SlotWish;
 use crate::call::waiting::{Noted, Reply};
 use crate::error::{CallError, Outcome};
-use crate::payload::message::{Unsent, fill, fill_inline};
+use crate::payload::message::{IN_REQUEST, Unsent, fill, fill_inline};
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
 use underpass_os::failpoint;
@@ -40,11 +41,12 @@ enum TurnInQueue {
 }
 
 impl ClientEnd {
-    /// Calls a procedure over the caller's channel of this binding, and waits for its result. If
+    /// Calls a procedure of the binding `row` over the caller's channel, and waits for its result. If
     /// there is none, `failed` makes the error.
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
+        row: &ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
@@ -53,18 +55,18 @@ impl ClientEnd {
         let end = self.nearest();
         // Two separate branches, so that a call without bounds executes nothing of the other.
         if terms.may_bound() {
-            return match end.exchange_bounded(procedure, arguments, terms) {
+            return match end.exchange_bounded(row, procedure, arguments, terms) {
                 Ok(Settled::InSlot(mut answer)) => answer.result::<R>(&mut Landing::new(), failed),
                 Ok(Settled::Late(late)) => end.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
                 Err(error) => Err(failed(*error)),
             };
         }
-        let Sent { slot, noted } = match end.begin(procedure, arguments, terms, None, None) {
+        let Sent { slot, noted } = match end.begin(row, procedure, arguments, terms, None, None) {
             Ok(sent) => sent,
             Err(error) => return Err(failed(*error)),
         };
         // Constructed only after the post: stores before it would delay it (decision 0052).
-        let (mut answer, mut landing) = (Answer::new(end, slot, None), Landing::new());
+        let (mut answer, mut landing) = (Answer::new(end, row, slot, None), Landing::new());
         match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
             Ok(()) => answer.result::<R>(&mut landing, failed),
             Err(error) => Err(failed(*error)),
@@ -72,29 +74,31 @@ impl ClientEnd {
     }
 
     #[inline(never)]
-    fn exchange_bounded<A: Encode + ?Sized>(
-        &self,
+    fn exchange_bounded<'a, A: Encode + ?Sized>(
+        &'a self,
+        row: &'a ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-    ) -> Result<Settled<'_>, Box<CallError>> {
+    ) -> Result<Settled<'a>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
         let under_way = under_way.as_ref();
-        let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way)?;
-        let mut answer = Answer::new(self, slot, under_way);
+        let Sent { slot, noted } = self.begin(row, procedure, arguments, terms, deadline, under_way)?;
+        let mut answer = Answer::new(self, row, slot, under_way);
         // A call of a method of an exclusive service is a wait even if the reply comes at once.
         outside_section(|| self.wait(&mut answer, None, noted, terms, deadline, under_way))?;
         if answer.linkage().late_reply().is_some() {
-            return self.late_answer_of_thread(&answer, deadline, under_way).map(Settled::Late);
+            return self.late_answer_of_thread(row, &answer, deadline, under_way).map(Settled::Late);
         }
         // Nobody frees it from here on.
-        Ok(Settled::InSlot(Answer::new(self, answer.into_slot(), None)))
+        Ok(Settled::InSlot(Answer::new(self, row, answer.into_slot(), None)))
     }
 
     /// Sends a call.
     #[inline(always)]
     fn begin<A: Encode + ?Sized>(
         &self,
+        row: &ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
@@ -102,18 +106,21 @@ impl ClientEnd {
         under_way: Option<&UnderWay>,
     ) -> Result<Sent, Box<CallError>> {
         if self.is_closed() {
-            return Err(self.reason(Outcome::NotStarted));
+            return Err(row.reason(Outcome::NotStarted));
         }
         let bounded = deadline.is_some() | under_way.is_some();
         let away = || self.server_is_away(terms.urgent);
-        if !bounded && let Some(sent) = self.send_inline(procedure, arguments, terms, away) {
+        if !bounded && let Some(sent) = self.send_inline(row, procedure, arguments, terms, away) {
             return Ok(sent);
         }
-        let slot = match self.try_lease(terms.leasing) {
+        if row.is_closed() {
+            return Err(row.reason(Outcome::NotStarted));
+        }
+        let slot = match self.try_lease(row, terms.leasing) {
             Some(slot) => slot,
-            None => self.lease_later(terms.leasing, deadline, under_way)?,
+            None => self.lease_later(row, terms.leasing, deadline, under_way)?,
         };
-        let slot = self.send(slot, procedure, arguments, deadline, under_way, away)?;
+        let slot = self.send(row, slot, procedure, arguments, deadline, under_way, away)?;
         Ok(Sent { slot, noted: None })
     }
 
@@ -154,6 +161,7 @@ impl ClientEnd {
     #[inline(always)]
     pub(super) fn send<A: Encode + ?Sized>(
         &self,
+        row: &ClientRow,
         slot: Slot,
         procedure: u16,
         arguments: &A,
@@ -162,24 +170,31 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
     ) -> Result<Slot, Box<CallError>> {
         let number = slot.number();
-        let answer = Answer::new(self, slot, under_way);
+        let answer = Answer::new(self, row, slot, under_way);
         failpoint!("client-leased");
         let linkage = self.linkage(number);
-        let mut cell = Cell::new(number, procedure);
+        let mut cell = Cell::request(number, procedure, row.tag());
         if deadline.is_some() | under_way.is_some() {
             self.bound(&mut cell, deadline, under_way);
         }
-        if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
-            return Err(self.unsent(e));
+        if let Err(e) = fill::<IN_REQUEST, _>(&self.channel, &self.mailbox, &mut cell, arguments) {
+            return Err(self.unsent(row, e));
         }
         failpoint!("client-filled");
         // Before the post, as it is the user's code.
         let size = A::FIXED.unwrap_or_else(|| arguments.size()) as u64;
+        linkage.is_for(row.tag());
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
-        self.post(inside, &cell, server_is_away, || ());
-        linkage.count.out(size);
+        // What goes ahead of the call may be in the server's hands already. So the call is made even
+        // if the row was closed meanwhile, and its caller is freed.
+        let closed = row.is_closed();
+        self.post(inside, &cell, server_is_away, || (), || row.count(self).out(size));
+        if closed {
+            let _inside = self.lock();
+            let _nobody_waits = linkage.free();
+        }
         if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
@@ -187,37 +202,41 @@ impl ClientEnd {
     }
 
     /// Sends a call all of whose bytes fit into the cell, as its type tells. Leases the slot and
-    /// posts under one lock. Returns nothing if the bytes don't fit, or no slot is free.
+    /// posts under one lock. Returns nothing if the bytes don't fit, the row is closed, or no slot is
+    /// free.
     #[inline(always)]
     fn send_inline<A: Encode + ?Sized>(
         &self,
+        row: &ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
         server_is_away: impl FnOnce(),
     ) -> Option<Sent> {
-        let mut cell = Cell::new(0, procedure);
+        let mut cell = Cell::request(0, procedure, row.tag());
         if !fill_inline(&mut cell, arguments) {
             return None;
         }
         failpoint!("client-filled");
         let inside = self.lock();
-        let slot = self.slots.lease(terms.leasing.most)?;
+        let tag = row.open()?;
+        let slot = self.slots.lease(terms.leasing.soon)?;
         let number = slot.number();
         failpoint!("client-leased");
         cell.ids = Ids::new(number, procedure);
         let linkage = self.linkage(number);
+        linkage.is_for(tag);
         linkage.expect();
         failpoint!("client-linked");
         // A caller that forces a donation waits in another way.
         let at_ease = || if terms.urgent { None } else { linkage.waiter_slot.note() };
-        let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
-        linkage.count.out(u64::from(cell.length));
+        let count = || row.count(self).out(u64::from(cell.length) - IN_REQUEST as u64);
+        let noted = self.post(inside, &cell, server_is_away, at_ease, count).flatten();
         Some(Sent { slot, noted })
     }
 
     /// Posts a call whose linkage record is set, and leaves the lock. Before it leaves it calls
-    /// `at_ease`, if there is nothing to do after the post but to wait.
+    /// `at_ease`, if there is nothing to do after the post but to wait, and `count`.
     #[inline(always)]
     pub(super) fn post<T>(
         &self,
@@ -225,6 +244,7 @@ impl ClientEnd {
         cell: &Cell,
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
+        count: impl FnOnce(),
     ) -> Option<T> {
         // Once the end is closed, slots may come back whose requests were not taken: see
         // `lose_all`, which runs under the lock after the store.
@@ -235,6 +255,8 @@ impl ClientEnd {
         // `close_alone`). The same holds for a line that is made dormant.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
         let eased = (!away & alone & settled).then(at_ease);
+        // After the post, as stores before it would delay it.
+        count();
         drop(inside);
         failpoint!("client-posted");
         if !away {
@@ -273,15 +295,21 @@ impl ClientEnd {
     }
 
     #[inline(always)]
-    pub(super) fn try_lease(&self, leasing: Leasing) -> Option<Slot> {
+    pub(super) fn try_lease(&self, row: &ClientRow, leasing: Leasing) -> Option<Slot> {
         let _inside = self.lock();
-        self.slots.lease(leasing.most)
+        if !self.has_room(&leasing.wish(row.tag())) {
+            return None;
+        }
+        let slot = self.slots.lease(leasing.most)?;
+        self.linkage(slot.number()).is_for(row.tag());
+        Some(slot)
     }
 
     /// All slots are leased: the caller waits in the queue, if its terms say so.
     #[cold]
     fn lease_later(
         &self,
+        row: &ClientRow,
         leasing: Leasing,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
@@ -290,11 +318,15 @@ impl ClientEnd {
             return Err(Box::new(CallError::Overloaded));
         }
         let freed = || under_way.and_then(UnderWay::freed);
-        let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
+        let attempt = || match row.is_closed() || freed().is_some() {
             true => Some(TurnInQueue::Void),
-            false => self.try_lease(leasing).map(TurnInQueue::Leased),
+            false => self.try_lease(row, leasing).map(TurnInQueue::Leased),
         };
-        let wait = || self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
+        let has_room = |wish: &SlotWish| {
+            let _inside = self.lock();
+            self.has_room(wish)
+        };
+        let wait = || self.queue.wait(deadline, self, leasing.wish(row.tag()), has_room, attempt);
         let slot = outside_section(wait);
         // This thread slept on the line without a call of its own: a doorbell that it took may have
         // been for another caller.
@@ -305,7 +337,7 @@ impl ClientEnd {
             Ok(TurnInQueue::Leased(slot)) => Ok(slot),
             Ok(TurnInQueue::Void) => Err(match freed() {
                 Some(error) => Box::new(error(Outcome::NotStarted)),
-                None => self.reason(Outcome::NotStarted),
+                None => row.reason(Outcome::NotStarted),
             }),
             Err(Woken::Cancelled) => Err(Box::new(CallError::Cancelled(Outcome::NotStarted))),
             Err(_) => Err(Box::new(CallError::Overloaded)),
@@ -326,7 +358,7 @@ impl ClientEnd {
 
     /// The error of a call that was not posted.
     #[cold]
-    fn unsent(&self, e: Unsent) -> Box<CallError> {
+    fn unsent(&self, row: &ClientRow, e: Unsent) -> Box<CallError> {
         match e {
             Unsent::Inconsistent => {
                 let what = "a type whose Encode::size disagrees with its encode";
@@ -335,7 +367,7 @@ impl ClientEnd {
             Unsent::NoPeer => {
                 // Perhaps the server has said that it closes, and the clerk has not read it yet.
                 self.mailbox.read();
-                self.reason(Outcome::NotStarted)
+                row.reason(Outcome::NotStarted)
             }
             Unsent::NoResources(e) => Box::new(CallError::NoResources(Outcome::NotStarted, e.to_string())),
         }

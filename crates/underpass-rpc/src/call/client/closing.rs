@@ -8,8 +8,8 @@ use crate::call::waiting::wake;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
 use crate::error::{CallError, Outcome};
 use std::iter;
-use std::sync::{PoisonError, Weak};
-use underpass_os::{barrier, fork};
+use std::sync::PoisonError;
+use underpass_os::barrier;
 use underpass_seam::atomic::Ordering;
 
 /// Why a binding is closed.
@@ -17,7 +17,31 @@ use underpass_seam::atomic::Ordering;
 pub(super) struct Ending {
     why: CallError,
     /// It is certain that the server takes no more calls: it has said so, or is dead.
-    takes_no_more: bool,
+    pub(super) takes_no_more: bool,
+}
+
+impl Ending {
+    /// The server has closed a row.
+    pub(super) fn of_row(revoked: bool) -> Self {
+        let why = if revoked { CallError::Revoked } else { CallError::Closed };
+        Self { why: why(Outcome::Unknown), takes_no_more: true }
+    }
+
+    /// The server has captured too many calls of a row.
+    pub(super) fn captured() -> Self {
+        Self { why: CallError::Captured(Outcome::Unknown), takes_no_more: false }
+    }
+
+    /// The error of a call of which `outcome` is known.
+    pub(super) fn error(&self, outcome: Outcome) -> CallError {
+        match &self.why {
+            CallError::ProtocolViolation(what) => CallError::ProtocolViolation(what.clone()),
+            CallError::Closed(_) => CallError::Closed(outcome),
+            CallError::Captured(_) => CallError::Captured(outcome),
+            CallError::Revoked(_) => CallError::Revoked(outcome),
+            _ => CallError::PeerDied(outcome),
+        }
+    }
 }
 
 impl HandleEvents for ClientEnd {
@@ -34,19 +58,18 @@ impl HandleEvents for ClientEnd {
         if let Some((number, files)) = events.opened {
             self.opened(number, files);
         }
-        if !self.handed(events.tickets) || events.shares > 0 {
+        if !self.handed(events.tickets) || !events.shares.is_empty() {
             self.violated("a ticket that nobody asked for");
         }
-        if events.nonsense || events.asked > 0 || events.unwanted != 0 {
+        if events.nonsense || events.asked > 0 || events.unwanted != 0 || !events.released.is_empty() {
             self.violated("nonsense over the socket");
+        }
+        for (tag, revoked) in events.rows_closed {
+            self.row_closed(tag, revoked);
         }
         if events.closing {
             self.poll_all();
             self.end(CallError::Closed(Outcome::Unknown), true);
-        }
-        if events.revoked {
-            self.poll_all();
-            self.end(CallError::Revoked(Outcome::Unknown), true);
         }
         if events.gone {
             self.end(CallError::PeerDied(Outcome::Unknown), !events.unsure);
@@ -63,14 +86,16 @@ impl ClientEnd {
         why
     }
 
-    /// Closes the binding with all of its channels. Every call under way is lost, and no new one
-    /// begins.
+    /// Closes the connection with all of its channels and rows. Every call under way is lost, and no
+    /// new one begins.
     pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
+        // First, so that each caller finds the reason.
+        self.rows.end(&ending);
         if !self.close_alone(ending.clone()) {
             return;
         }
-        let first = self.first.as_ref().and_then(Weak::upgrade);
+        let first = self.first_end();
         let first = first.as_deref().unwrap_or(self);
         for end in iter::once(first).chain(first.further_ends()).filter(|end| !end.is_closed()) {
             // What was answered before counts.
@@ -117,20 +142,6 @@ impl ClientEnd {
         }
     }
 
-    /// The server has turned a call away, because it drains: the error that its caller gets.
-    #[cold]
-    pub(crate) fn turned_away(&self) -> CallError {
-        // Relaxed, here and below: the thread that asks comes after the calls about which it asks.
-        self.turns_away.store(true, Ordering::Relaxed);
-        CallError::Closed(Outcome::NotStarted)
-    }
-
-    /// Whether the binding has ended, or its server turns calls away. Of the first end.
-    pub(crate) fn turns_away(&self) -> bool {
-        let mut ends = iter::once(self).chain(self.further_ends());
-        ends.any(|end| end.is_closed() || end.turns_away.load(Ordering::Relaxed))
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -155,29 +166,8 @@ impl ClientEnd {
         }
     }
 
-    /// Whether it is certain that the server takes no more calls.
-    pub(super) fn takes_no_more(&self) -> bool {
-        self.ending().is_some_and(|ending| ending.takes_no_more)
-    }
-
     /// Why the channel is closed, once it is.
     pub(super) fn ending(&self) -> Option<Ending> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Why the binding is closed, as the error of a call of which `outcome` is known.
-    #[cold]
-    pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
-        // Before the lock, which another kernel thread of the parent's may have held.
-        if fork::check().is_err() {
-            return Box::new(CallError::Forked);
-        }
-        Box::new(match self.ending().map(|ending| ending.why) {
-            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
-            Some(CallError::Closed(_)) => CallError::Closed(outcome),
-            Some(CallError::Captured(_)) => CallError::Captured(outcome),
-            Some(CallError::Revoked(_)) => CallError::Revoked(outcome),
-            _ => CallError::PeerDied(outcome),
-        })
     }
 }

@@ -10,7 +10,6 @@
 use super::ClientEnd;
 use crate::call::thread_index::{THREAD_INDEXES, thread_index};
 use crate::control::clerk::clerk;
-use crate::counters::{CountedEnd, Counters};
 use crate::payload::overflow_buffers::OverflowBuffers;
 use crate::payload::passed_file::PassedFiles;
 use std::io;
@@ -134,11 +133,6 @@ impl ClientEnd {
             .filter_map(|end| end.get().map(|end| &**end))
     }
 
-    /// What this binding has carried, over all of its channels. Of the first end.
-    pub(crate) fn counters_of_all(&self) -> Counters {
-        self.further_ends().fold(CountedEnd::counters(self), |sum, end| sum.plus(&CountedEnd::counters(end)))
-    }
-
     /// Threads `thread_index` and `other` contend for a channel. Of the first end.
     pub(super) fn relieve(&self, thread_index: usize, other: usize) {
         let further = self.further.get_or_init(|| Box::new(Further::new()));
@@ -197,8 +191,7 @@ impl ClientEnd {
 
     fn add(&self, further: &Further, number: u8, channel: Channel) {
         let mailbox = self.mailbox.another(number, OverflowBuffers::default());
-        let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.placement);
-        end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
+        let end = Self::beside(Some(self.own.clone()), self.rows.clone(), channel, mailbox, self.placement);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };
         let held = critical();

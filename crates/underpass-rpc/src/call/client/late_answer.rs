@@ -1,8 +1,8 @@
 //! How callers wait for late answers, and read them.
 
-use super::ClientEnd;
 use super::late_calls::{Collected, Found};
 use super::late_future::LateFuture;
+use super::{ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Read, Results};
 use crate::call::slot_queue::Who;
@@ -26,15 +26,19 @@ enum Missed {
 }
 
 impl ClientEnd {
-    pub(super) fn late_answer(&self, Collected { reply, slot }: Collected) -> LateAnswer<'_> {
+    pub(super) fn late_answer<'a>(
+        &'a self,
+        row: &'a ClientRow,
+        Collected { reply, slot }: Collected,
+    ) -> LateAnswer<'a> {
         let number = reply.slot();
-        LateAnswer { reply, answer: Answer::of_late(self, slot, number) }
+        LateAnswer { reply, answer: Answer::of_late(self, row, slot, number) }
     }
 
     /// Reads a late answer.
     #[cold]
     pub(crate) fn read_late<R: Results + Decode>(&self, late: &LateAnswer<'_>) -> Read<R> {
-        late.answer.read_reply::<R>(&late.reply)
+        late.answer.read_late::<R>(&late.reply)
     }
 
     /// The call of `answer` is late: enters it, and gives its slot back. Returns its number.
@@ -47,7 +51,7 @@ impl ClientEnd {
         // From here on the slot may be another's.
         under_way.inspect(|call| call.has_none());
         if let Some(slot) = answer.slot.take() {
-            self.give_back(slot);
+            self.give_back_unused(slot);
         }
         self.collect();
         Ok(number)
@@ -55,12 +59,13 @@ impl ClientEnd {
 
     /// The call of `answer` is late: the calling thread waits for what is collected.
     #[cold]
-    pub(crate) fn late_answer_of_thread(
-        &self,
+    pub(crate) fn late_answer_of_thread<'a>(
+        &'a self,
+        row: &'a ClientRow,
         answer: &Answer<'_>,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
-    ) -> Result<LateAnswer<'_>, Box<CallError>> {
+    ) -> Result<LateAnswer<'a>, Box<CallError>> {
         let number = self.begin_to_wait_late(answer, under_way)?;
         let waited = outside_section(|| {
             loop {
@@ -68,7 +73,7 @@ impl ClientEnd {
                 match self.find_late_answer(number, Who::Thread(latch.clone())) {
                     Found::Answer(answer) => return Ok(answer),
                     Found::Lost => return Err(Missed::Closed),
-                    Found::Nothing if self.is_closed() => return Err(Missed::Closed),
+                    Found::Nothing if row.is_closed() => return Err(Missed::Closed),
                     // After the waiter was entered, as in `wait`.
                     Found::Nothing if under_way.is_some_and(UnderWay::is_freed) => {
                         return Err(Missed::Freed(Woken::Cancelled));
@@ -87,9 +92,9 @@ impl ClientEnd {
             self.rearm();
         }
         match waited {
-            Ok(collected) => Ok(self.late_answer(collected)),
-            Err(Missed::Closed) => self.lost_late_call(number),
-            Err(Missed::Freed(why)) => self.gives_up_late(number, under_way, why),
+            Ok(collected) => Ok(self.late_answer(row, collected)),
+            Err(Missed::Closed) => self.lost_late_call(row, number),
+            Err(Missed::Freed(why)) => self.gives_up_late(row, number, under_way, why),
         }
     }
 
@@ -102,27 +107,32 @@ impl ClientEnd {
         under_way: Option<&'a UnderWay>,
     ) -> Result<LateAnswer<'a>, Box<CallError>> {
         let number = self.begin_to_wait_late(&answer, under_way)?;
-        LateFuture::new(self, number, deadline, under_way).await
+        LateFuture::new(self, answer.row, number, deadline, under_way).await
     }
 
     /// The binding has ended. An answer that came before counts.
     #[cold]
-    pub(super) fn lost_late_call(&self, number: u64) -> Result<LateAnswer<'_>, Box<CallError>> {
+    pub(super) fn lost_late_call<'a>(
+        &'a self,
+        row: &'a ClientRow,
+        number: u64,
+    ) -> Result<LateAnswer<'a>, Box<CallError>> {
         match self.give_up_late_call(number, false) {
-            Some(collected) => Ok(self.late_answer(collected)),
-            None if self.is_closed() => Err(self.reason(Outcome::Unknown)),
+            Some(collected) => Ok(self.late_answer(row, collected)),
+            None if row.is_closed() => Err(row.reason(Outcome::Unknown)),
             None => Err(Box::new(self.violated("a late call that was answered as another"))),
         }
     }
 
     /// Gives up a late call whose wait ended as `why`. If its answer has come, returns that.
     #[cold]
-    pub(super) fn gives_up_late(
-        &self,
+    pub(super) fn gives_up_late<'a>(
+        &'a self,
+        row: &'a ClientRow,
         number: u64,
         under_way: Option<&UnderWay>,
         why: Woken,
-    ) -> Result<LateAnswer<'_>, Box<CallError>> {
+    ) -> Result<LateAnswer<'a>, Box<CallError>> {
         let freed = under_way.and_then(UnderWay::freed);
         let error = freed.unwrap_or(match why {
             Woken::Cancelled => CallError::Cancelled,
@@ -131,7 +141,7 @@ impl ClientEnd {
         // At a deadline the server knows by itself.
         let tell = freed.is_some() || why != Woken::Late;
         match self.give_up_late_call(number, tell) {
-            Some(collected) => Ok(self.late_answer(collected)),
+            Some(collected) => Ok(self.late_answer(row, collected)),
             None => Err(Box::new(error(Outcome::Unknown))),
         }
     }

@@ -4,7 +4,7 @@
 
 use super::ClientEnd;
 use crate::call::linkage::Linkage;
-use crate::call::slot_queue::Who;
+use crate::call::slot_queue::{SlotWish, Who};
 use crate::call::task_wakeup::TaskWakeup;
 use crate::dispatch::incoming::Status;
 use crate::error::{CallError, Outcome};
@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Wake, Waker};
 use underpass_channel::layout::{COLLECT, SLOTS};
-use underpass_channel::{Cell, PayloadPlace, Slot};
+use underpass_channel::{Cell, PayloadPlace, Slot, Tag};
 use underpass_os::failpoint;
 use underpass_threads::critical;
 
@@ -44,8 +44,8 @@ struct Table {
 
 /// A call that has given its slot back.
 enum LateCall {
-    /// Its caller waits, or will wait soon.
-    Waits(Option<Who>),
+    /// Its caller waits, or will wait soon. It was made over this row.
+    Waits { who: Option<Who>, row: Tag },
     /// Its answer is here. If `early`, its caller has not seen yet that the call is late.
     Answered { answer: Collected, early: bool },
     /// Nobody wants the answer.
@@ -77,10 +77,19 @@ impl LateCalls {
 
     /// Takes out everybody who waits for a late answer. The caller of this wakes them.
     pub(super) fn waiters(&self) -> Vec<Who> {
+        self.take_waiters(|_| true)
+    }
+
+    /// The same for the calls over one row.
+    pub(super) fn waiters_of(&self, tag: Tag) -> Vec<Who> {
+        self.take_waiters(|row| row == tag)
+    }
+
+    fn take_waiters(&self, of: impl Fn(Tag) -> bool) -> Vec<Who> {
         let _held = critical();
         let mut table = self.table();
         let waits = table.calls.values_mut().filter_map(|call| match call {
-            LateCall::Waits(who) => who.take(),
+            LateCall::Waits { who, row } if of(*row) => who.take(),
             _ => None,
         });
         waits.collect()
@@ -91,7 +100,7 @@ impl Table {
     /// The call of `number` is late. Returns `false` if no honest server has given it this number.
     fn enter(&mut self, number: u64, call: LateCall) -> bool {
         match (self.calls.get_mut(&number), call) {
-            (Some(LateCall::Answered { early, .. }), LateCall::Waits(_)) if *early => *early = false,
+            (Some(LateCall::Answered { early, .. }), LateCall::Waits { .. }) if *early => *early = false,
             (Some(LateCall::Answered { early: true, .. }), LateCall::GivenUp) => {
                 // Its slot comes back with the removed answer, which the caller of this drops.
                 return true;
@@ -109,7 +118,7 @@ impl Table {
     /// Enters `who` as the caller of a call that is not answered yet.
     fn find(&mut self, number: u64, who: Who) -> Found {
         match self.calls.get_mut(&number) {
-            Some(LateCall::Waits(waiter)) => {
+            Some(LateCall::Waits { who: waiter, .. }) => {
                 *waiter = Some(who);
                 Found::Nothing
             }
@@ -124,7 +133,7 @@ impl Table {
     /// Nobody wants the answer any more. Returns it if it is here.
     fn gives_up(&mut self, number: u64) -> Option<Collected> {
         match self.calls.get_mut(&number) {
-            Some(call @ LateCall::Waits(_)) => {
+            Some(call @ LateCall::Waits { .. }) => {
                 *call = LateCall::GivenUp;
                 self.given_up += 1;
                 None
@@ -151,8 +160,8 @@ impl ClientEnd {
         // Under one lock, so that the thread that collects finds the number here or there.
         let held = critical();
         let mut table = self.late.table();
-        let number = linkage.take().as_ref().and_then(number_in);
-        let entered = number.filter(|&number| table.enter(number, LateCall::Waits(None)));
+        let (number, row) = (linkage.take().as_ref().and_then(number_in), linkage.row());
+        let entered = number.filter(|&number| table.enter(number, LateCall::Waits { who: None, row }));
         drop(table);
         drop(held);
         entered.ok_or_else(|| Box::new(self.violated("a late call without a number of its own")))
@@ -212,7 +221,7 @@ impl ClientEnd {
             self.count_entries(self.mailbox.entries());
         }
         if let Some(slot) = slot {
-            self.give_back(slot);
+            self.give_back_unused(slot);
         }
     }
 
@@ -261,7 +270,8 @@ impl ClientEnd {
                 }
                 // Enters the queue and then tries to lease: see `SlotQueue`.
                 let waker = Waker::from(Arc::new(Collector(self.own.clone())));
-                let place = self.queue.enter_task(true, SLOTS, &waker);
+                let wish = SlotWish { most: SLOTS, row: Tag::NONE };
+                let place = self.queue.enter_task(true, wish, &waker);
                 inside = self.lock();
                 let Some(slot) = self.slots.lease(SLOTS) else {
                     table.queued = Some(place);
@@ -269,13 +279,16 @@ impl ClientEnd {
                 };
                 drop(inside);
                 drop(table);
-                self.queue.leave_task(place, || self.slots.leased());
+                self.queue.leave_task(place, |wish| {
+                    let _inside = self.lock();
+                    self.has_room(wish)
+                });
                 table = self.late.table();
-                inside = self.lock();
                 if table.collect.is_some() {
-                    self.slots.give_back(slot);
-                    return;
+                    drop(table);
+                    return self.give_back_unused(slot);
                 }
+                inside = self.lock();
                 slot
             }
         };
@@ -285,7 +298,7 @@ impl ClientEnd {
         drop(table);
         drop(held);
         let request = Cell { bounded: true, ..Cell::new(number, COLLECT) };
-        self.post(inside, &request, || self.call_server(), || ());
+        self.post(inside, &request, || self.call_server(), || (), || ());
         failpoint!("client-collects");
     }
 
@@ -301,15 +314,12 @@ impl ClientEnd {
         let late = self.channel.section_words(number).read()[0];
         let sound = Status::from(reply.what()).is_some_and(|status| status != Status::Late);
         let is_inline = reply.place == PayloadPlace::Inline;
-        if is_inline {
-            self.linkage(number).count.come_in(u64::from(reply.length));
-        }
         let (slot, spare) = if is_inline { (None, Some(slot)) } else { (Some(slot), None) };
         let answer = Collected { reply, slot };
         let (mut woken, mut unwanted) = (None, None);
         let known = sound
             && match table.calls.get_mut(&late) {
-                Some(LateCall::Waits(who)) => {
+                Some(LateCall::Waits { who, .. }) => {
                     woken = who.take();
                     table.calls.insert(late, LateCall::Answered { answer, early: false });
                     table.unanswered -= 1;
@@ -331,7 +341,7 @@ impl ClientEnd {
         drop(table);
         drop(held);
         failpoint!("client-collected");
-        spare.into_iter().for_each(|slot| self.give_back(slot));
+        spare.into_iter().for_each(|slot| self.give_back_unused(slot));
         unwanted.into_iter().for_each(|answer| self.drop_answer(answer));
         match known {
             true => self.collect(),
@@ -361,7 +371,7 @@ impl ClientEnd {
         drop(held);
         if let Some(slot) = slot {
             self.linkage(slot.number()).clear();
-            self.give_back(slot);
+            self.give_back_unused(slot);
         }
         drop(queued);
         self.late.waiters().iter().for_each(Who::call);

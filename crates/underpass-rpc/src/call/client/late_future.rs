@@ -1,8 +1,8 @@
 //! Waits, as a task, for a late answer.
 
-use super::ClientEnd;
 use super::late_answer::LateAnswer;
 use super::late_calls::Found;
+use super::{ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::slot_queue::Who;
 use crate::call::task_wakeup::{TaskWakeup, wake_task};
@@ -18,6 +18,7 @@ use underpass_threads::Woken;
 /// gives the call up.
 pub(super) struct LateFuture<'a> {
     end: &'a ClientEnd,
+    row: &'a ClientRow,
     /// The number of the call. `None` once it is settled.
     number: Option<u64>,
     deadline: Option<u64>,
@@ -30,11 +31,12 @@ pub(super) struct LateFuture<'a> {
 impl<'a> LateFuture<'a> {
     pub(super) fn new(
         end: &'a ClientEnd,
+        row: &'a ClientRow,
         number: u64,
         deadline: Option<u64>,
         under_way: Option<&'a UnderWay>,
     ) -> Self {
-        Self { end, number: Some(number), deadline, under_way, place: None, timer: None }
+        Self { end, row, number: Some(number), deadline, under_way, place: None, timer: None }
     }
 
     /// Waits no more. Returns the number if the call is not settled.
@@ -70,19 +72,19 @@ impl<'a> Future for LateFuture<'a> {
     type Output = Result<LateAnswer<'a>, Box<CallError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (end, under_way) = (self.end, self.under_way);
+        let (end, row, under_way) = (self.end, self.row, self.under_way);
         let number = self.number.expect("a future is not polled after its end");
         loop {
             if self.place.as_ref().is_none_or(|place| !place.waits(cx.waker())) {
                 match self.enter(number, cx) {
                     Found::Answer(collected) => {
                         self.leave();
-                        return Poll::Ready(Ok(end.late_answer(collected)));
+                        return Poll::Ready(Ok(end.late_answer(row, collected)));
                     }
-                    Found::Nothing if !end.is_closed() => {}
+                    Found::Nothing if !row.is_closed() => {}
                     Found::Nothing | Found::Lost => {
                         self.leave();
-                        return Poll::Ready(end.lost_late_call(number));
+                        return Poll::Ready(end.lost_late_call(row, number));
                     }
                 }
             }
@@ -90,7 +92,7 @@ impl<'a> Future for LateFuture<'a> {
             if late || under_way.is_some_and(UnderWay::is_freed) {
                 self.leave();
                 let why = if late { Woken::Late } else { Woken::Cancelled };
-                return Poll::Ready(end.gives_up_late(number, under_way, why));
+                return Poll::Ready(end.gives_up_late(row, number, under_way, why));
             }
             self.ring_in_time(cx);
             end.arm();

@@ -1,6 +1,6 @@
 //! Waits, as a task, for a slot when all are leased.
 
-use super::ClientEnd;
+use super::{ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::leasing::Leasing;
 use crate::call::task_wakeup::{TaskWakeup, wake_task};
@@ -16,6 +16,7 @@ use underpass_os::clock;
 /// waiter is served.
 pub(super) struct LeaseFuture<'a> {
     end: &'a ClientEnd,
+    row: &'a ClientRow,
     leasing: Leasing,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
@@ -27,16 +28,21 @@ pub(super) struct LeaseFuture<'a> {
 impl<'a> LeaseFuture<'a> {
     pub(super) fn new(
         end: &'a ClientEnd,
+        row: &'a ClientRow,
         leasing: Leasing,
         deadline: Option<u64>,
         under_way: Option<&'a UnderWay>,
     ) -> Self {
-        Self { end, leasing, deadline, under_way, place: None, timer: None }
+        Self { end, row, leasing, deadline, under_way, place: None, timer: None }
     }
 
     fn leave(&mut self) {
         if let Some(place) = self.place.take() {
-            self.end.queue.leave_task(place, || self.end.slots.leased());
+            let end = self.end;
+            end.queue.leave_task(place, |wish| {
+                let _inside = end.lock();
+                end.has_room(wish)
+            });
             self.end.attended();
         }
         if let Some(timer) = self.timer.take() {
@@ -48,11 +54,11 @@ impl<'a> LeaseFuture<'a> {
     /// [`SlotQueue`](crate::call::slot_queue::SlotQueue).
     fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
         let called = self.place.take().is_some();
-        self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
+        self.place = Some(self.end.queue.enter_task(called, self.leasing.wish(self.row.tag()), cx.waker()));
         if !called {
             self.end.attend();
         }
-        self.end.try_lease(self.leasing)
+        self.end.try_lease(self.row, self.leasing)
     }
 
     fn ring_in_time(&mut self, cx: &Context<'_>) {
@@ -69,8 +75,8 @@ impl Future for LeaseFuture<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            if self.end.is_closed() {
-                return Poll::Ready(Err(self.end.reason(Outcome::NotStarted)));
+            if self.row.is_closed() {
+                return Poll::Ready(Err(self.row.reason(Outcome::NotStarted)));
             }
             if let Some(error) = self.under_way.and_then(UnderWay::freed) {
                 return Poll::Ready(Err(Box::new(error(Outcome::NotStarted))));

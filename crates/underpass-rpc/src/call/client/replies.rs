@@ -87,7 +87,7 @@ impl ClientEnd {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
                 landing.catch(len);
-                linkage.count.come_in(len as u64);
+                answer.row.count(self).come_in(len as u64);
                 linkage.clear();
                 if let Some(slot) = answer.slot.take() {
                     self.slots.give_back(slot);
@@ -101,7 +101,7 @@ impl ClientEnd {
         failpoint!("client-delivered");
         if landing.is_caught() {
             failpoint!("client-given-back");
-            self.queue.next(|| self.slots.leased());
+            self.slot_is_free();
         }
         if more {
             self.take_what_came();
@@ -202,7 +202,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.back_from_quarantine(cell.slot());
         drop(inside);
-        self.queue.next(|| self.slots.leased());
+        self.slot_is_free();
     }
 
     /// Announces a sleep on behalf of the threads that sleep already, because a doorbell for them

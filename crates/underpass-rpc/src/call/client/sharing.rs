@@ -1,6 +1,6 @@
 //! Passing a binding on: the client's part.
 
-use super::ClientEnd;
+use super::{ClientEnd, ClientRow};
 use crate::control::socket_events::{NoTicket, Ticket};
 use crate::error::{Outcome, ShareError};
 use std::collections::VecDeque;
@@ -31,14 +31,14 @@ impl Sharing {
 
 impl ClientEnd {
     /// Asks the server for a ticket, which gives its user a binding of its own. Of the first end.
-    pub(crate) fn share(&self) -> Result<OwnedFd, ShareError> {
+    pub(crate) fn share(&self, row: &ClientRow) -> Result<OwnedFd, ShareError> {
         let (asker, answer) = channel();
-        let closed = || ShareError::Call(*self.reason(Outcome::NotStarted));
+        let closed = || ShareError::Call(*row.reason(Outcome::NotStarted));
         // Queued in the order of the questions. A thread that closes the binding sets `closed`
         // before it looks for askers.
         let asked = self.sharing.with(|askers| {
-            (!self.is_closed()).then(|| {
-                self.mailbox.share()?;
+            (!row.is_closed()).then(|| {
+                self.mailbox.share(row.tag())?;
                 // The answer comes after this, as the clerk needs the lock that is held here.
                 askers.push_back(asker);
                 Ok(())
@@ -47,9 +47,10 @@ impl ClientEnd {
         asked.ok_or_else(closed)?.map_err(ShareError::System)?;
         match answer.recv_timeout(PATIENCE) {
             Ok(Ok(mut ticket)) => ticket.take().and_then(Result::ok).ok_or(ShareError::NoRoom),
+            Ok(Err(NoTicket::NotAllowed)) if row.is_closed() => Err(closed()),
             Ok(Err(NoTicket::NotAllowed)) => Err(ShareError::NotAllowed),
             Ok(Err(NoTicket::NoRoom)) => Err(ShareError::NoRoom),
-            Err(_) if self.is_closed() => Err(closed()),
+            Err(_) if row.is_closed() => Err(closed()),
             Err(_) => Err(ShareError::System(std::io::ErrorKind::TimedOut.into())),
         }
     }

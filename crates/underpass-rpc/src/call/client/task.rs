@@ -5,7 +5,7 @@
 //! being woken (see `waker_table.rs`). Dropping the future abandons the call.
 
 use super::lease_future::LeaseFuture;
-use super::{CallTerms, ClientEnd};
+use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::task_wakeup::wake_task;
@@ -27,6 +27,7 @@ impl ClientEnd {
     /// As [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
+        row: &ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
@@ -38,20 +39,20 @@ impl ClientEnd {
             Err(error) => return Err(failed(*error)),
         };
         let under_way = under_way.as_ref();
-        let slot = match end.is_closed() {
+        let slot = match row.is_closed() {
             true => None,
-            false => end.try_lease(terms.leasing),
+            false => end.try_lease(row, terms.leasing),
         };
         let slot = match slot {
             Some(slot) => slot,
-            None => match LeaseFuture::new(end, terms.leasing, deadline, under_way).await {
+            None => match LeaseFuture::new(end, row, terms.leasing, deadline, under_way).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(failed(*error)),
             },
         };
         let away = || end.call_server();
-        let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
-            Ok(slot) => Answer::new(end, slot, under_way),
+        let answer = match end.send(row, slot, procedure, arguments, deadline, under_way, away) {
+            Ok(slot) => Answer::new(end, row, slot, under_way),
             Err(error) => return Err(failed(*error)),
         };
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, timer: None }).await {

@@ -4,13 +4,14 @@ use super::table::{Exported, WatchEntry, WatchTable};
 use super::{Clerk, Offer, clerk};
 use crate::binding::clock_offset::{Clock, ClockOffset};
 use crate::binding::exit_events::notify;
-use crate::binding::family::Family;
+use crate::binding::family::{Client, Family};
 use crate::binding::grant::Grant;
 use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
 use crate::binding::limits::ChannelQuota;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::record::BindingRecord;
+use crate::binding::row::{BindingRow, ServedRow};
 use crate::binding::service::Service;
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
@@ -20,10 +21,10 @@ use crate::payload::file_thread::is_behind;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use underpass_channel::Channel;
-use underpass_channel::layout::{region, stack_of};
-use underpass_os::{Connected, clock, failpoint};
+use underpass_channel::layout::{self, stack_of_connection};
+use underpass_os::{Connected, clock, failpoint, random};
 use underpass_threads::panic_message;
 use underpass_wire::InterfaceVersion;
 
@@ -38,10 +39,13 @@ const TURN: usize = 8;
 /// A client that has sent its hello, for an interface that is exported.
 struct Importer {
     link: Arc<BindingLink>,
+    /// The capabilities of this domain, and of the client.
+    own: Capabilities,
     capabilities: Capabilities,
     clock_offset: ClockOffset,
     peer: Peer,
-    quota: ChannelQuota,
+    /// The charge to the client's user: of a binding, and of a region unless it joins.
+    quota: Mutex<Option<ChannelQuota>>,
     export: u64,
     offer: Arc<Offer>,
     /// Which of the offer's services it gets, and the version that both sides know.
@@ -49,6 +53,17 @@ struct Importer {
     version: InterfaceVersion,
     /// When the binding must end that the client gets by a ticket, if it must.
     until: Option<u64>,
+    /// The connection that the client has shown, and the place of its secret in the hello.
+    joins: Option<(u8, Arc<Family>)>,
+    is_row_only: bool,
+}
+
+/// Whether a binding has joined a connection.
+#[derive(PartialEq, Eq)]
+enum Joined {
+    Yes,
+    /// The connection has ended, or the export was withdrawn.
+    No,
 }
 
 impl Clerk {
@@ -123,7 +138,7 @@ impl Clerk {
         link: Arc<BindingLink>,
         export: u64,
         hello: &[u8],
-        by: Option<&Family>,
+        by: Option<&BindingRow>,
     ) {
         let offer = match self.table().row(export) {
             Some(WatchEntry::Export(exported)) => exported.offer.clone(),
@@ -131,7 +146,7 @@ impl Clerk {
         };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
-        let importer = hello.and_then(|hello| Importer::new(link.clone(), &hello, export, offer, by));
+        let importer = hello.and_then(|hello| Importer::new(self, link.clone(), &hello, export, offer, by));
         match importer {
             Ok(importer) => self.authorize(importer),
             Err(answer) => send_reply(&link, &answer),
@@ -164,40 +179,97 @@ impl Clerk {
     }
 
     /// Makes the binding, or tells the client why there is none.
-    fn make_binding(&self, importer: Importer, grant: &Grant) {
-        let service = importer.service().clone();
-        let stack = stack_of(importer.version.astack);
-        let Importer { link, capabilities, clock_offset, peer, quota, export, offer, until, .. } = importer;
-        let made = match &grant.refusal {
-            Some(why) => Err(HelloReply::Denied { why: why.clone() }),
-            None => make_channel(capabilities, stack),
-        };
-        let (channel, file, placement) = match made {
+    fn make_binding(&self, mut importer: Importer, grant: &Grant) {
+        if let Some(why) = &grant.refusal {
+            return send_reply(&importer.link, &HelloReply::Denied { why: why.clone() });
+        }
+        if let Some((place, family)) = importer.joins.take()
+            && let Joined::Yes = self.join(&importer, grant, place, &family)
+        {
+            return;
+        }
+        if importer.is_row_only {
+            // The connection has ended meanwhile, so this binding needs one of its own.
+            match importer.admit(true) {
+                Ok(quota) => importer.keep_charge(Some(quota)),
+                Err(answer) => return send_reply(&importer.link, &answer),
+            }
+        }
+        self.connect(importer, grant);
+    }
+
+    /// Adds the binding to a connection that the client has shown.
+    fn join(&self, importer: &Importer, grant: &Grant, place: u8, family: &Arc<Family>) -> Joined {
+        let Some(link) = family.link() else { return Joined::No };
+        let peer = importer.peer.over(&link);
+        let row = importer.row(grant, family, peer, importer.take_charge());
+        // As in `connect`.
+        row.begins();
+        if !self.add_row(family, importer.served(&row)) {
+            row.record().nobody_got_it();
+            importer.keep_charge(row.was_closed());
+            // Once for the row that there is none of, and once for the hold.
+            row.rests();
+            row.rests();
+            return Joined::No;
+        }
+        if importer.service().descriptor.client_may_pass_files() {
+            link.reading().admit_files(true);
+        }
+        failpoint!("greet-joined");
+        let (hash, state) = (importer.version.hash, importer.service().options.state);
+        let joined = HelloReply::Joined { place, hash, state, tag: row.tag() };
+        let sent = importer.link.send(&joined.to_bytes(), &[]);
+        failpoint!("greet-told-row");
+        if sent.is_err() {
+            row.record().nobody_got_it();
+            family.close_row(row.tag(), None);
+        }
+        row.rests();
+        Joined::Yes
+    }
+
+    /// Makes a connection with this binding as its first row.
+    fn connect(&self, importer: Importer, grant: &Grant) {
+        let stack = stack_of_connection(importer.version.astack);
+        let (channel, file, placement) = match make_channel(importer.capabilities, stack) {
             Ok(made) => made,
-            Err(answer) => return send_reply(&link, &answer),
+            Err(answer) => return send_reply(&importer.link, &answer),
         };
         failpoint!("greet-made");
-        let expires = grant.expires.or(service.options.expires).map(clock::deadline_ns);
-        let expires = expires.into_iter().chain(until).min();
-        let shareable = grant.sharing.allows(service.options.shareable);
-        let binding = Binding::new(offer.name.clone(), peer, expires);
-        let record = BindingRecord::new(binding, service.options.on_end.clone(), offer.endings.clone());
-        let family = Family::new(export, importer.service, record, shareable, clock_offset);
-        link.reading().admit_files(service.descriptor.client_may_pass_files());
+        let Ok(secret) = random::number() else {
+            let why = "the server has no random numbers".to_owned();
+            return send_reply(&importer.link, &HelloReply::Failed { why });
+        };
+        let Some(quota) = importer.take_charge() else { return };
+        let (link, state) = (importer.link.clone(), importer.service().options.state);
+        let capabilities = (importer.own, importer.capabilities);
+        let client =
+            Client { peer: importer.peer.clone(), capabilities, clock_offset: importer.clock_offset };
+        let family = Family::new(secret, Arc::downgrade(&link), client);
+        let row = importer.row(grant, &family, importer.peer.clone(), None);
+        link.reading().admit_files(importer.service().descriptor.client_may_pass_files());
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(link.clone(), Some(&quota)), &quota);
         // The binding can't end for good before it is known whether the client got it. The client
         // may die, and the binding be revoked, at any time.
-        family.begins();
-        let end = ServerEnd::new(channel, mailbox, &service, placement, family.clone(), quota);
-        let (hash, state) = (importer.version.hash, service.options.state);
-        let welcome = HelloReply::Welcome { capabilities: Capabilities::own(), hash, state };
-        if !self.hand_over(&end, &link, file, &welcome) {
-            family.record().nobody_got_it();
+        row.begins();
+        let end = ServerEnd::new(channel, mailbox, placement, family.clone(), quota);
+        let made = self.enrol(&end) && self.add_row(&family, importer.served(&row));
+        if !made {
+            row.record().nobody_got_it();
+            end.close();
+            // There is no row whose removal would do it.
+            row.rests();
         }
-        family.rests();
+        let (capabilities, hash, tag) = (importer.own, importer.version.hash, row.tag());
+        let welcome = HelloReply::Welcome { capabilities, hash, state, secret, tag };
+        if !(made && self.hand_over(&end, &link, file, &welcome)) {
+            row.record().nobody_got_it();
+        }
+        row.rests();
     }
 
-    /// Gives the binding of `end` to the client and serves it. Returns `false` if that fails.
+    /// Gives the connection of `end` to the client and serves it. Returns `false` if that fails.
     fn hand_over(
         &self,
         end: &Arc<ServerEnd>,
@@ -205,22 +277,19 @@ impl Clerk {
         file: OwnedFd,
         welcome: &HelloReply,
     ) -> bool {
-        // Enrol it before the client can have it, because the binding may be revoked from then on.
-        if !self.enrol(end) {
-            return false;
-        }
+        // It is enrolled before the client can have it, because the binding may be revoked from then
+        // on.
         let own_end = link.take_to_pass();
         let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
         let sent = link.send(&welcome.to_bytes(), &files).is_ok();
         failpoint!("greet-welcomed");
-        // Close them before the first call. Then every open file is one of the binding's own.
+        // Close them before the first call. Then every open file is one of the connection's own.
         drop((file, own_end));
         if sent {
             self.serve(end);
         } else {
             // The clerk sees the hang-up.
             end.close();
-            end.mailbox().hang_up();
         }
         sent
     }
@@ -246,14 +315,15 @@ impl Clerk {
 impl Importer {
     /// A client that sent `hello`. The error is the answer to send instead of a binding.
     fn new(
+        clerk: &Clerk,
         link: Arc<BindingLink>,
         hello: &Hello,
         export: u64,
         offer: Arc<Offer>,
-        by: Option<&Family>,
+        by: Option<&BindingRow>,
     ) -> Result<Self, HelloReply> {
         // A ticket gives no more than the binding has for which it was made.
-        let (service, version) = offer.choose(&hello.hashes, by.map(Family::service))?;
+        let (service, version) = offer.choose(&hello.hashes, by.map(BindingRow::service))?;
         let until = by.and_then(|by| by.binding().expires);
         let clock_offset = Clock::own().offset_from(hello.clock).map_err(|why| HelloReply::Failed { why })?;
         let peer = Peer::of(&link)
@@ -262,17 +332,85 @@ impl Importer {
             let why = format!("files that user {} has passed before are still being closed", peer.uid());
             return Err(HelloReply::Limit { why });
         }
-        let quota = offer
-            .quotas
-            .admit(peer.uid(), region(stack_of(version.astack)) as u64)
-            .map_err(|why| HelloReply::Limit { why })?;
-        let capabilities = hello.capabilities;
-        Ok(Self { link, capabilities, clock_offset, peer, quota, export, offer, service, version, until })
+        let own = Capabilities::own();
+        let mut importer = Self {
+            link,
+            own,
+            capabilities: hello.capabilities,
+            clock_offset,
+            peer,
+            quota: Mutex::default(),
+            export,
+            offer,
+            service,
+            version,
+            until,
+            joins: None,
+            is_row_only: false,
+        };
+        let shown = (0..).zip(hello.secrets.iter().copied());
+        importer.joins = shown
+            .filter_map(|(place, secret)| Some((place, clerk.connection(secret)?)))
+            .find(|(_, family)| importer.may_join(family));
+        importer.is_row_only = importer.joins.is_some();
+        importer.keep_charge(Some(importer.admit(!importer.is_row_only)?));
+        Ok(importer)
     }
 
     /// The service that it gets.
     fn service(&self) -> &Service {
         &self.offer.services[self.service]
+    }
+
+    /// Whether the client is that of the connection, and nothing on which the two sides agreed has
+    /// changed since.
+    fn may_join(&self, family: &Family) -> bool {
+        let client = family.client();
+        client.peer.is_same_client(&self.peer)
+            && client.capabilities == (self.own, self.capabilities)
+            && client.clock_offset == self.clock_offset
+            && family
+                .limits()
+                .is_some_and(|limits| self.offer.quotas.allow_the_same(self.peer.uid(), &limits))
+    }
+
+    /// Charges the user with the binding, and with a `region` if it needs one. The error is the
+    /// answer to send.
+    fn admit(&self, region: bool) -> Result<ChannelQuota, HelloReply> {
+        let stack = stack_of_connection(self.version.astack);
+        let bytes = if region { layout::region(stack) as u64 } else { 0 };
+        self.offer.quotas.admit(self.peer.uid(), bytes).map_err(|why| HelloReply::Limit { why })
+    }
+
+    fn take_charge(&self) -> Option<ChannelQuota> {
+        self.quota.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep_charge(&self, charge: Option<ChannelQuota>) {
+        *self.quota.lock().unwrap_or_else(PoisonError::into_inner) = charge;
+    }
+
+    /// The binding that `grant` gives to `peer`, without a row yet.
+    fn row(
+        &self,
+        grant: &Grant,
+        family: &Arc<Family>,
+        peer: Peer,
+        charge: Option<ChannelQuota>,
+    ) -> Arc<BindingRow> {
+        let (offer, service) = (&self.offer, self.service());
+        let options = &service.options;
+        let expires = grant.expires.or(options.expires).map(clock::deadline_ns);
+        let expires = expires.into_iter().chain(self.until).min();
+        let binding = Binding::new(offer.name.clone(), peer, expires);
+        let record = BindingRecord::new(binding, options.on_end.clone(), offer.endings.clone());
+        let shareable = grant.sharing.allows(options.shareable);
+        let of = (self.export, self.service);
+        BindingRow::new(of, record, shareable, service.descriptor, family, charge)
+    }
+
+    fn served(&self, row: &Arc<BindingRow>) -> ServedRow {
+        ServedRow { stub: self.service().stub.clone(), binding: row.clone() }
     }
 }
 
@@ -367,15 +505,18 @@ mod tests {
             let version = offer.services[0].descriptor.versions[0];
             let importer = Importer {
                 link,
+                own: capabilities,
                 capabilities,
                 clock_offset,
                 peer,
-                quota,
+                quota: Mutex::new(Some(quota)),
                 export,
                 offer,
                 service: 0,
                 version,
                 until: None,
+                joins: None,
+                is_row_only: false,
             };
             clerk.make_binding(importer, &Grant::allow());
             theirs

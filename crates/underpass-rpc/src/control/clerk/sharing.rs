@@ -17,9 +17,9 @@
 
 use super::table::WatchEntry;
 use super::{Clerk, clerk};
-use crate::binding::family::Family;
 use crate::binding::handshake::LONGEST_HELLO;
 use crate::binding::limits::ChannelQuota;
+use crate::binding::row::BindingRow;
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::socket_events::NoTicket;
 use crate::dispatch::server::ServerEnd;
@@ -27,14 +27,16 @@ use crate::payload::file_thread::{self, ReceivedMessage};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
 use std::io;
 use std::sync::Arc;
+use underpass_channel::Tag;
 use underpass_os::{Connected, Socket, peer::lives};
 
 impl Clerk {
-    /// The client of `end` has asked for a ticket.
-    pub(crate) fn share(&self, end: &ServerEnd) {
-        if !end.family().is_shareable() {
+    /// The client of `end` has asked for a ticket to its binding `tag`.
+    pub(crate) fn share(&self, end: &ServerEnd, tag: Tag) {
+        let by = end.family().row(tag);
+        let Some(by) = by.filter(|by| by.is_shareable() && !by.is_closed()) else {
             return end.mailbox().answer_share(Err(NoTicket::NotAllowed));
-        }
+        };
         if file_thread::is_behind(end.quota().account().uid()) {
             return end.mailbox().answer_share(Err(NoTicket::NoRoom));
         }
@@ -42,18 +44,18 @@ impl Clerk {
             let (socket, theirs) = Socket::pair()?;
             // Ask before anybody can send.
             socket.ask_for_senders()?;
-            let (socket, by) = (Connection::new(socket), end.family().clone());
+            let socket = Connection::new(socket);
             socket.counts_for(&quota.unclosed());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
-            self.watch(WatchEntry::Ticket { socket, by, quota }, Some(export))?;
-            end.family().add_ticket(ends_with);
+            self.watch(WatchEntry::Ticket { socket, by: by.clone(), quota }, Some(export))?;
+            by.add_ticket(ends_with);
             Ok(theirs)
         });
         end.mailbox().answer_share(made.map_err(|_| NoTicket::NoRoom));
     }
 
     /// A process uses a ticket, or no process has it any more.
-    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, quota: ChannelQuota) {
+    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<BindingRow>, quota: ChannelQuota) {
         let Ok(hello) = ticket.look() else { return };
         let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
         let held = (ticket.clone(), quota);
@@ -69,7 +71,7 @@ impl Clerk {
     }
 
     /// The hello of the process that uses a ticket has been received.
-    fn handle_ticket_hello(&self, message: ReceivedMessage, by: &Family) {
+    fn handle_ticket_hello(&self, message: ReceivedMessage, by: &BindingRow) {
         let Some(sender) = message.sender.filter(|sender| sender.pid != 0) else { return };
         let mut files = PassedFiles::new(message.files, &Unclosed::new(sender.uid, None));
         let Some(sending) = files.take_socket() else { return };

@@ -3,6 +3,7 @@
 use super::offer::Offer;
 use crate::binding::family::Family;
 use crate::binding::limits::ChannelQuota;
+use crate::binding::row::BindingRow;
 use crate::call::client::ClientEnd;
 use crate::control::connection::Connection;
 use crate::control::peer_death::PeerDeathWatch;
@@ -33,7 +34,7 @@ pub(super) enum WatchEntry {
     /// gets a binding. The ticket counts as a binding of that client's user.
     Ticket {
         socket: Arc<Connection>,
-        by: Arc<Family>,
+        by: Arc<BindingRow>,
         quota: ChannelQuota,
     },
     Client {
@@ -43,7 +44,6 @@ pub(super) enum WatchEntry {
     Server {
         end: Arc<ServerEnd>,
         line: Arc<dyn Line>,
-        export: u64,
     },
     /// Receives the files that the domains of one user pass.
     FileThread(Arc<FileThread>),
@@ -58,7 +58,7 @@ pub(super) enum WatchEntry {
 
 impl WatchEntry {
     /// The descriptor to poll. A further channel has none, because it shares the socket of its
-    /// binding's first channel.
+    /// connection's first channel.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
@@ -77,8 +77,10 @@ impl WatchEntry {
     /// Whether it is a binding of the export `of`, or may become one.
     pub(super) fn is_of(&self, of: u64) -> bool {
         match self {
-            Self::PendingConnection { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::PendingConnection { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
+            // Its rows are of exports.
+            Self::Server { .. } => false,
             Self::Export(_)
             | Self::Client { .. }
             | Self::FileThread(_)
@@ -98,7 +100,9 @@ pub(super) struct WatchTable {
     /// Exports that accept nobody until the given time, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,
     /// The bindings that expire, by time and by number.
-    expiries: BTreeMap<(u64, u64), Weak<Family>>,
+    expiries: BTreeMap<(u64, u64), Weak<BindingRow>>,
+    /// The connections, by their secrets.
+    connections: HashMap<u128, Weak<Family>>,
 }
 
 impl WatchTable {
@@ -123,9 +127,7 @@ impl WatchTable {
                 self.pending.insert(key, (now, *user));
             }
             WatchEntry::Server { end, .. } if !end.is_further() => {
-                if let Some(at) = expiry(end.family()) {
-                    self.expiries.insert(at, Arc::downgrade(end.family()));
-                }
+                self.connections.insert(end.family().secret(), Arc::downgrade(end.family()));
             }
             _ => {}
         }
@@ -140,9 +142,7 @@ impl WatchTable {
                 self.pending.remove(&key);
             }
             WatchEntry::Server { end, .. } if !end.is_further() => {
-                if let Some(at) = expiry(end.family()) {
-                    self.expiries.remove(&at);
-                }
+                self.connections.remove(&end.family().secret());
             }
             _ => {}
         }
@@ -163,16 +163,39 @@ impl WatchTable {
         self.rows.values().filter_map(end).collect()
     }
 
-    /// The bindings of these exports, found by their first channels.
-    pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
+    /// The bindings of these exports.
+    pub(super) fn bindings(&self, exports: &[u64]) -> Vec<Arc<BindingRow>> {
         let family = |row: &WatchEntry| match row {
-            WatchEntry::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
-                // A closed binding only waits to be cleared away.
-                (!end.is_closed()).then(|| end.family().clone())
-            }
+            WatchEntry::Server { end, .. } if !end.is_further() => Some(end.family().clone()),
             _ => None,
         };
-        self.rows.values().filter_map(family).collect()
+        self.rows.values().filter_map(family).flat_map(|family| family.rows_of(exports)).collect()
+    }
+
+    /// The keys of connections that are closed and only wait to be cleared away.
+    pub(super) fn closed_connections(&self) -> Vec<u64> {
+        self.keys(
+            |_, row| matches!(row, WatchEntry::Server { end, .. } if !end.is_further() && end.is_closed()),
+        )
+    }
+
+    /// The connection with this secret.
+    pub(super) fn connection(&self, secret: u128) -> Option<Arc<Family>> {
+        self.connections.get(&secret)?.upgrade()
+    }
+
+    /// The binding expires by itself, if it does, and is revoked then.
+    pub(super) fn expires(&mut self, row: &Arc<BindingRow>) {
+        if let Some(at) = expiry(row) {
+            self.expiries.insert(at, Arc::downgrade(row));
+        }
+    }
+
+    /// The binding has ended before.
+    pub(super) fn forget_expiry(&mut self, row: &BindingRow) {
+        if let Some(at) = expiry(row) {
+            self.expiries.remove(&at);
+        }
     }
 
     pub(super) fn count_pending(&self) -> usize {
@@ -205,7 +228,7 @@ impl WatchTable {
     }
 
     /// Takes out the bindings that have expired by `now`.
-    pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<Family>> {
+    pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<BindingRow>> {
         let later = self.expiries.split_off(&(now + 1, 0));
         let ended = std::mem::replace(&mut self.expiries, later);
         ended.values().filter_map(Weak::upgrade).collect()
@@ -213,8 +236,8 @@ impl WatchTable {
 }
 
 /// The key of a binding in `expiries`.
-fn expiry(family: &Family) -> Option<(u64, u64)> {
-    let binding = family.binding();
+fn expiry(row: &BindingRow) -> Option<(u64, u64)> {
+    let binding = row.binding();
     binding.expires.map(|at| (at, binding.id()))
 }
 

@@ -1,19 +1,14 @@
 //! Decides whether a call may start. A binding that ends starts none. A user who has as many calls
 //! under way as he may has to wait.
 
-use super::{Served, ServerEnd, by, late};
-use crate::dispatch::incoming::Status;
-use underpass_channel::{Cell, Payload};
+use super::{Served, ServerEnd};
 use underpass_seam::atomic::{Ordering, fence};
 use underpass_sync::SpinGuard;
 
-/// What the server does with calls that come. `DRAINS` never changes back to `OPEN`, and `CLOSED`
-/// never changes.
+/// What the server does with calls that come. `CLOSED` never changes.
 pub(super) mod gate {
     /// It runs them.
     pub(crate) const OPEN: u32 = 0;
-    /// It turns them away.
-    pub(crate) const DRAINS: u32 = 1;
     /// It leaves them where they are, until other calls of the same user have ended.
     pub(crate) const HELD: u32 = 2;
     /// It takes none of them.
@@ -26,6 +21,10 @@ const FREE: u32 = 1;
 /// This bit is added to their number once the channel is closed. Then each call that ends takes the
 /// cold path, as a counted call does, and the hot path needs no check of its own.
 const CLOSED: u32 = 1 << 31;
+/// This bit is added while a row is closed that a call under way uses.
+const ROW_WAITS: u32 = 1 << 30;
+/// The number itself.
+const CALLS: u32 = !(CLOSED | ROW_WAITS);
 
 // The gate changes, and is loaded, under the lock wherever it matters which calls began before.
 // Relaxed everywhere, since the lock orders it.
@@ -64,7 +63,9 @@ impl ServerEnd {
     #[cold]
     fn is_counted(&self) -> bool {
         let account = self.quota.account();
-        account.enters() || (self.late.overdraws() && account.enters_anyway())
+        self.under_way.load(Ordering::Relaxed) & CALLS < FREE
+            || account.enters()
+            || (self.late.overdraws() && account.enters_anyway())
     }
 
     #[inline]
@@ -75,7 +76,7 @@ impl ServerEnd {
     /// No call has begun. Leaves the lock first.
     #[cold]
     pub(super) fn began_nothing(&self, inside: SpinGuard<'_>) {
-        let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
+        let counted = self.under_way.load(Ordering::Relaxed) & CALLS >= FREE;
         drop(inside);
         if counted {
             self.quota.account().leaves();
@@ -99,31 +100,36 @@ impl ServerEnd {
         }
     }
 
-    /// The call was counted for its user, or the channel is closed.
+    /// The call was counted for its user, or it may have used a row that is closed.
     #[cold]
     fn call_ended_apart(&self, left: u32) {
-        if left & !CLOSED >= FREE {
+        if left & CALLS >= FREE {
             self.quota.account().leaves();
         }
-        if left == CLOSED {
-            self.family.rests();
+        if left & (CLOSED | ROW_WAITS) != 0 {
+            // E2.
+            self.family.sweep();
         }
     }
 
-    /// The gate is closed, and this takes the lock after that: no call begins any more. Returns
-    /// whether no call is under way; if one is, the last to end reports it.
-    pub(super) fn no_more_begin(&self) -> bool {
+    /// The gate is closed, and this takes the lock after that: no call begins any more.
+    pub(super) fn no_more_begin(&self) {
         let _inside = self.lock.enter();
         let left = self.under_way.load(Ordering::Relaxed);
         self.under_way.store(left | CLOSED, Ordering::Relaxed);
-        left == 0
+    }
+
+    /// Notes whether a call under way uses a row that is closed. Under the lock.
+    pub(super) fn set_row_waits(&self, waits: bool) {
+        let left = self.under_way.load(Ordering::Relaxed) & !ROW_WAITS;
+        self.under_way.store(left | if waits { ROW_WAITS } else { 0 }, Ordering::Relaxed);
     }
 
     /// A call that had come ends without a reply, as the client broke the protocol.
     #[cold]
     pub(super) fn ends_unanswered(&self, slot: &Served) {
         let inside = self.lock.enter();
-        slot.by.store(by::NOBODY, Ordering::Relaxed);
+        slot.ends();
         let left = self.one_less_under_way();
         drop(inside);
         self.call_ended(left);
@@ -139,7 +145,6 @@ impl ServerEnd {
                 self.quota.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
                 false
             }
-            gate::DRAINS => self.turn_one_away(),
             _ => false,
         }
     }
@@ -187,51 +192,8 @@ impl ServerEnd {
         }
     }
 
-    /// From now on calls that come are turned away. Those under way go on.
-    pub(crate) fn drain(&self) {
-        let inside = self.lock.enter();
-        let further = |now| (now != gate::CLOSED).then_some(gate::DRAINS);
-        let _ = self.gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
-        drop(inside);
-        // Some calls may have been held back.
-        self.heard();
-    }
-
-    /// Whether no call is under way, and no late answer waits for its client.
-    pub(crate) fn is_idle(&self) -> bool {
-        let inside = self.lock.enter();
-        let left = self.under_way.load(Ordering::Relaxed) & !CLOSED;
-        drop(inside);
-        // A call that ends late enters its answer before it stops being under way.
-        left == 0 && self.late.unposted() == 0
-    }
-
-    /// Turns the next call away, if one has come.
-    fn turn_one_away(&self) -> bool {
-        let inside = self.lock.enter();
-        let number = match self.channel.take(&mut Payload::new()) {
-            Ok(None) => return false,
-            Ok(Some(head)) => Some((head.slot(), late::collects(&Cell::of(head)))),
-            Err(_) => None,
-        };
-        let is_free = |&(number, _): &(u16, bool)| {
-            self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy())
-        };
-        let Some((number, collects)) = number.filter(is_free) else {
-            drop(inside);
-            self.violated();
-            return false;
-        };
-        if collects {
-            // Calls that are under way may still be answered late.
-            self.slots[usize::from(number)].by.store(by::COLLECT, Ordering::Relaxed);
-            drop(inside);
-            self.takes_collect(number);
-            return true;
-        }
-        let doorbell = self.post(&Cell::new(number, Status::Closed as u16));
-        drop(inside);
-        self.posted(doorbell);
-        true
+    /// Returns after every thread that held the lock before has left it.
+    pub(crate) fn wait_for_lock(&self) {
+        drop(self.lock.enter());
     }
 }

@@ -5,6 +5,7 @@
 
 use super::{Served, ServerEnd, by};
 use crate::binding::limits::LateQuota;
+use crate::binding::row::BindingRow;
 use crate::control::timer;
 use crate::dispatch::incoming::Status;
 use crate::dispatch::late::AsyncCall;
@@ -14,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass_channel::layout::{COLLECT, SECTION_NUMBERS, SLOTS};
-use underpass_channel::{Cell, Doorbell, PayloadPlace};
+use underpass_channel::{Cell, Doorbell, PayloadPlace, Tag};
 use underpass_os::{clock, failpoint};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::{critical, on_user_thread};
@@ -61,8 +62,16 @@ struct State {
 /// An answer that waits to be collected.
 struct Ready {
     number: u64,
+    row: Tag,
     answer: LateAnswer,
     quota: LateQuota,
+}
+
+impl State {
+    /// The calls that have not ended.
+    fn calls(&self) -> Vec<Arc<AsyncCall>> {
+        self.in_slot.iter().flatten().chain(self.late.values().map(|(call, _)| call)).cloned().collect()
+    }
 }
 
 /// Whether this is the request of a call that collects late answers.
@@ -76,11 +85,23 @@ impl LateCalls {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many answers were not posted yet.
-    pub(super) fn unposted(&self) -> usize {
+    /// Whether a late call of the row has not ended, or its answer was not posted yet.
+    pub(super) fn uses(&self, tag: Tag) -> bool {
         let _held = critical();
         let state = self.state();
-        state.ready.len() + state.posting
+        state.posting > 0
+            || state.ready.iter().any(|ready| ready.row == tag)
+            || state.late.values().any(|(call, _)| call.row().tag() == tag)
+    }
+
+    /// Wakes the handlers of the row's calls, so that they may ask.
+    #[cold]
+    pub(super) fn wake_handlers_of(&self, tag: Tag) {
+        let held = critical();
+        let mut calls = self.state().calls();
+        drop(held);
+        calls.retain(|call| call.row().tag() == tag);
+        calls.iter().for_each(|call| call.signal.wake());
     }
 
     /// The async call over `slot`, if it is the one before which `before` others had ended.
@@ -112,13 +133,7 @@ impl LateCalls {
         state.closed = true;
         state.collect = None;
         let dropped = mem::take(&mut state.ready);
-        let calls: Vec<_> = state
-            .in_slot
-            .iter()
-            .flatten()
-            .chain(state.late.values().map(|(call, _)| call))
-            .cloned()
-            .collect();
+        let calls = state.calls();
         drop(state);
         drop(held);
         calls.iter().for_each(|call| call.signal.wake());
@@ -131,8 +146,13 @@ impl LateCalls {
 
 impl ServerEnd {
     /// *S1:* an async call over `slot` begins. If it lasts, the sweep gives its slot back.
-    pub(crate) fn async_call_begins(&self, slot: u16, keeps_slot: bool) -> Arc<AsyncCall> {
-        let call = Arc::new(AsyncCall::new(slot, self.calls_ended(slot), keeps_slot));
+    pub(crate) fn async_call_begins(
+        &self,
+        row: Arc<BindingRow>,
+        slot: u16,
+        keeps_slot: bool,
+    ) -> Arc<AsyncCall> {
+        let call = Arc::new(AsyncCall::new(row, slot, self.calls_ended(slot), keeps_slot));
         let _held = critical();
         let mut state = self.late.state();
         if state.in_slot.is_empty() {
@@ -206,7 +226,8 @@ impl ServerEnd {
         // The call stays under way. With this count its slot belongs to no call any more.
         served.count.out(u64::from(reply.length));
         let doorbell = self.post(&reply);
-        served.by.store(by::NOBODY, Ordering::Relaxed);
+        // The call has a hold on its binding, and needs the row no more.
+        served.ends();
         drop(inside);
         failpoint!("server-late");
         Some(doorbell)
@@ -224,13 +245,14 @@ impl ServerEnd {
             let gone = self.late.state().in_slot[usize::from(slot)].take();
             drop(held);
             drop(gone);
-            return self.answer(&self.made(answer, slot));
+            self.answer(&self.made(answer, slot));
+            return call.row().rests();
         };
         let answer = Box::new(answer);
         let held = critical();
         let mut state = self.late.state();
         let (_, quota) = state.late.remove(&number).expect("a late call is there until it ends");
-        let ready = Ready { number, answer, quota };
+        let ready = Ready { number, row: call.row().tag(), answer, quota };
         let overdraws = state.ready.is_empty() && state.collect.is_none() && !state.closed;
         let unwanted = match state.closed {
             true => Some(ready),
@@ -256,6 +278,7 @@ impl ServerEnd {
         if !on_user_thread() && self.unnotified.take() {
             self.wake_spare_now();
         }
+        call.row().rests();
     }
 
     fn made(&self, answer: impl FnOnce(&Self, u16) -> Cell, slot: u16) -> Cell {
@@ -267,6 +290,8 @@ impl ServerEnd {
     #[cold]
     pub(super) fn takes_counted_collect(&self, cell: &Cell, slot: &Served) {
         let inside = self.lock.enter();
+        // It is the connection's call, and no row's, whatever its tag says.
+        slot.row.end();
         slot.by.store(by::COLLECT, Ordering::Relaxed);
         // It is no work of the server's.
         let left = self.one_less_under_way();
@@ -302,7 +327,7 @@ impl ServerEnd {
             state.posting += 1;
             drop(state);
             drop(held);
-            if let Some((Ready { number, answer, quota }, slot)) = taken {
+            if let Some((Ready { number, answer, quota, .. }, slot)) = taken {
                 self.post_late(number, answer, slot);
                 drop(quota);
             }

@@ -3,10 +3,11 @@
 
 use super::{Served, ServerEnd, by};
 use crate::dispatch::incoming::IncomingCall;
-use crate::payload::message::Bytes;
+use crate::dispatch::rows_in_use;
+use crate::payload::message::{Bytes, IN_REQUEST};
 use std::any::Any;
 use std::sync::Arc;
-use underpass_channel::{Cell, Payload};
+use underpass_channel::{Cell, Payload, Tag};
 use underpass_os::failpoint;
 use underpass_processor::{CallProgress, Line, LineOwner};
 use underpass_seam::atomic::{AtomicU32, Ordering};
@@ -38,17 +39,25 @@ impl ServerEnd {
         let Some(slot) = self.slots.get(usize::from(head.slot())).filter(is_free) else {
             return self.takes_odd(inside, head, payload, by);
         };
-        slot.begins(by, head.ids().what());
+        let tag = Tag::of_word(payload.word(0));
+        let row = rows_in_use::begin(&inside, &slot.row, &self.rows, tag, head.what());
+        slot.begins(by);
         self.one_more_under_way();
         drop(inside);
-        let mut call = if let Some(len) = head.inline_request() {
-            IncomingCall::new(self, head.ids(), Bytes::Inline(&payload.0[..len]), len)
+        let Ok(row) = row else {
+            self.run_other(&Cell::from_parts(head, payload), slot, row);
+            return true;
+        };
+        let mut call = if let Some(len) = head.inline_request()
+            && let Some(bytes) = payload.0.get(IN_REQUEST..len)
+        {
+            IncomingCall::new(self, row, head.ids(), Bytes::Inline(bytes), bytes.len())
         } else if let Some(length) = head.stacked_request(&payload)
             && let Ok(source) = self.channel.stack_source(head.slot(), length)
         {
-            IncomingCall::new(self, head.ids(), Bytes::Stack(source), length)
+            IncomingCall::new(self, row, head.ids(), Bytes::Stack(source), length)
         } else {
-            self.run_other(&Cell::from_parts(head, payload), slot);
+            self.run_other(&Cell::from_parts(head, payload), slot, Ok(row));
             return true;
         };
         self.run(&mut call, slot);
@@ -218,10 +227,11 @@ impl Line for ServerEnd {
     }
 
     fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
-        let slot = &self.slots[usize::from(self.slot_of(by)?)];
-        // Relaxed: thread `by` has stored it itself.
-        let procedure = self.descriptor.procedures.get(slot.procedure.load(Ordering::Relaxed) as usize)?;
-        Some((self.descriptor.name, procedure.name))
+        let slot = &self.slots[usize::from(self.slot_of(by)?)].row;
+        // The calling thread is `by`.
+        let descriptor = rows_in_use::of_own_call(slot, &self.rows)?.binding.descriptor;
+        let procedure = descriptor.procedures.get(usize::from(slot.procedure()))?;
+        Some((descriptor.name, procedure.name))
     }
 
     fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {

@@ -12,8 +12,9 @@
 use super::{ServerEnd, by};
 use crate::call::abandon::Abandon;
 use crate::dispatch::late::signal::Signal;
+use crate::dispatch::rows_in_use;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use underpass_channel::{Cell, Head, Payload};
+use underpass_channel::{Cell, Head, Payload, Tag};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::critical;
@@ -139,9 +140,22 @@ impl ServerEnd {
         nested.iter().for_each(Told::tell);
     }
 
-    /// The binding has ended: wakes the tasks that asked to be told, and the async handlers.
+    /// The connection has ended: wakes the tasks that asked to be told, and the async handlers.
     #[cold]
     pub(super) fn tells_of_end(&self) {
+        self.wake_tasks();
+        self.late.close();
+    }
+
+    /// A row is closed: wakes the tasks that asked to be told, and the async handlers of the row's
+    /// calls. Tasks of other rows' calls find theirs wanted, and wait on.
+    #[cold]
+    pub(crate) fn tells_of_closed_row(&self, tag: Tag) {
+        self.wake_tasks();
+        self.late.wake_handlers_of(tag);
+    }
+
+    fn wake_tasks(&self) {
         let held = critical();
         let tasks = |told: &Nested| match &told.by {
             Told::Tasks(signal) => Some(signal.clone()),
@@ -150,7 +164,6 @@ impl ServerEnd {
         let signals: Vec<_> = self.told().nested.iter().filter_map(tasks).collect();
         drop(held);
         signals.iter().for_each(|signal| signal.wake());
-        self.late.close();
     }
 
     /// A cell has come that no honest client writes. Leaves the lock. Returns that nothing was
@@ -169,13 +182,14 @@ impl ServerEnd {
             // There is no such slot, or it has a call under way.
             return self.takes_nonsense(inside);
         };
-        slot.begins(by, head.ids().what());
+        let mut cell = Cell::from_parts(head, payload);
+        let row = rows_in_use::begin(&inside, &slot.row, &self.rows, cell.tag(), cell.what());
+        slot.begins(by);
         self.one_more_under_way();
         drop(inside);
-        let mut cell = Cell::from_parts(head, payload);
         // Refused like a bounded call, after what came along with it is taken.
         cell.bounded |= self.channel.cancel_word(cell.slot()).read().is_cancelled();
-        self.run_other(&cell, slot);
+        self.run_other(&cell, slot, row);
         true
     }
 
@@ -223,19 +237,14 @@ impl ServerEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::clock_offset::ClockOffset;
-    use crate::binding::family::Family;
+    use crate::binding::family::{Client, Family};
     use crate::binding::handshake::CpuPlacement;
     use crate::binding::limits::{Limits, Quotas};
-    use crate::binding::object::Binding;
     use crate::binding::peer::Peer;
-    use crate::binding::record::BindingRecord;
-    use crate::binding::service::Service;
     use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
     use crate::control::mailbox::ChannelMailbox;
     use crate::dispatch::deadline::{begin, cancelled};
-    use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
     use crate::dispatch::section_numbers::SectionNumbers;
     use std::collections::HashMap;
     use std::pin::pin;
@@ -244,29 +253,16 @@ mod tests {
     use underpass_channel::layout::{STACK, region};
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
-    use underpass_wire::Descriptor;
-
-    struct Nothing;
-
-    impl Dispatch for Nothing {
-        fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused> {
-            call.unknown()
-        }
-    }
 
     fn end() -> Arc<ServerEnd> {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, _theirs) = Socket::pair().unwrap();
         let ours = BindingLink::new(Connection::new(ours));
-        let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
         let quota = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
-        let record = BindingRecord::new(binding, None, Arc::default());
-        let family = Family::new(0, 0, record, false, ClockOffset::default());
+        let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours).unwrap()));
         let placement = CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
-        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
-        let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
-        ServerEnd::new(channel, mailbox, &service, placement, family, quota)
+        ServerEnd::new(channel, mailbox, placement, family, quota)
     }
 
     #[derive(Default)]
