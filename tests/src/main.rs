@@ -102,6 +102,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(Server::new().export(name, Probe::serve(Subject::default()).shareable()).run()?);
         }
         "other" => Other::serve(Unlike),
+        // Exports so many interfaces: the first as `name`, the others as `name-1` and so on.
+        "many" => {
+            let more = number()?.parse::<usize>()?;
+            let probe = || Probe::serve(Subject::default());
+            let server = Server::new().export(name.clone(), probe());
+            return Ok((1..more)
+                .fold(server, |server, n| server.export(format!("{name}-{n}"), probe()))
+                .run()?);
+        }
         "worker" => Worker::serve(Diligent::new()),
         "replace" => {
             let worker = Worker::serve(Diligent::new());

@@ -282,6 +282,13 @@ impl Own {
         Ok(())
     }
 
+    /// The same, each over a connection of its own.
+    fn import_apart(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
+        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import_apart(name)).collect();
+        self.bindings.extend(all?);
+        Ok(())
+    }
+
     /// Exports a reception. `blocked` activations may be blocked in a user's calls.
     fn serve(&mut self, name: &str, blocked: usize) -> Result<(), underpass::Error> {
         let limits = Limits { blocked, ..Limits::default() };
@@ -296,6 +303,21 @@ impl Own {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
             "import" => told(self.import(words[1], number(2))),
+            "apart" => told(self.import_apart(words[1], number(2))),
+            // Drops one binding. Those behind it get the numbers below theirs.
+            "release" => {
+                self.bindings.remove(number(1));
+                "released".to_owned()
+            }
+            // Waits for a moment in one call, and gives up.
+            "give-up" => {
+                let binding = self.bindings[number(1)].with_deadline(Duration::from_millis(number(2) as u64));
+                told(binding.wait())
+            }
+            "quarantine" => {
+                self.bindings[number(1)].quarantine(number(2) as u32);
+                "set".to_owned()
+            }
             // From a user-level thread, and from a task.
             "thread" => {
                 let binding = self.bindings[number(1)].clone();

@@ -26,6 +26,7 @@ use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
 use underpass_channel::{
     Cell, Channel, Fence, HeapMemory, INLINE, Ids, OverflowBuffer, PayloadPlace, Region, RingMemory, Sending,
+    Tag,
 };
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_skip::skip;
@@ -144,7 +145,7 @@ fn welcome() -> Vec<u8> {
 
 /// A welcome that says that both sides know the version `hash`.
 fn welcome_to(hash: u64) -> Vec<u8> {
-    to_bytes(&(HEAD, 0u8, (false, None::<u32>, false), hash, None::<u128>))
+    to_bytes(&(HEAD, 0u8, (false, None::<u32>, false), hash, None::<u128>, 1u128, end::ROW.word()))
 }
 
 fn violation<R: std::fmt::Debug>(result: Result<R, CallError>) {
@@ -500,6 +501,46 @@ fn a_server_that_hangs_up_ends_every_call() {
         },
         |client| gone(client.pid()),
     );
+}
+
+#[test]
+fn a_server_that_closes_rows_closes_no_others() {
+    let _watchdog = Watchdog::new("a_server_that_closes_rows_closes_no_others");
+    let scene = Scene::new("rows");
+    let close = |end: &End, tag: Tag, kind: u8| {
+        let mut said = [0; 16];
+        (said[0], said[2]) = (kind, 1);
+        said[8..].copy_from_slice(&tag.word().to_le_bytes());
+        end.say(&said, &[]);
+    };
+    // Rows that the client does not have, more of them than it remembers, and then its own.
+    let lie = |end: &End| {
+        let call = call(end);
+        (0..1000).for_each(|n| close(end, Tag::new(n, 2), 6));
+        end.post(&done(&call, &[0]));
+        self::call(end);
+        close(end, end::ROW, 6);
+    };
+    scene.lied_to(lie, |client| {
+        assert_eq!(client.null(), Ok(()));
+        assert!(matches!(client.null(), Err(CallError::Revoked(_))), "its caller is freed");
+        assert!(matches!(client.null(), Err(CallError::Revoked(Outcome::NotStarted))));
+    });
+    // It says that there is no such row, and closes nothing.
+    let refuse = |end: &End| end.post(&Cell::new(call(end).slot(), 11));
+    scene.lied_to(refuse, |client| {
+        assert!(matches!(client.null(), Err(CallError::Closed(Outcome::NotStarted))));
+        assert!(matches!(client.null(), Err(CallError::Closed(Outcome::NotStarted))));
+    });
+    // Only clients release rows.
+    scene.violates(|end| {
+        call(end);
+        close(end, end::ROW, 12);
+    });
+    // It says that the client joins a connection that it did not show.
+    let joined = to_bytes(&(HEAD, 6u8, 0u8, None::<u128>, end::ROW.word()));
+    let failed = scene.import_fails(&joined, &[]);
+    assert!(matches!(failed, ImportError::Refused(..)), "{failed}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ends of bindings that lie about files.
 
-use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, gone, on_the_stack, out_of_band};
+use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, ROW, gone, on_the_stack, out_of_band};
 use crate::scene::Scene;
 use crate::{closed_everywhere, watched};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,7 +37,13 @@ pub fn bind(server: &ServerProcess) -> End {
 pub fn bind_to(server: &str) -> End {
     let socket = Socket::connect(&Directory::from_environment(), server).unwrap();
     let clock = (clock::ahead_ns(), clock::now_ns());
-    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hashes(), (false, None::<u32>, false), clock));
+    let hello = to_bytes(&(
+        HEAD,
+        PorterClient::descriptor().hashes(),
+        (false, None::<u32>, false),
+        clock,
+        Vec::<u128>::new(),
+    ));
     socket.send(&hello, &[]).unwrap();
     socket.wait(u64::MAX / 2).unwrap();
     let received = socket.receive(&mut [0; 1024]).unwrap();
@@ -136,7 +142,7 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
     end.post(&out_of_band(7, u16::MAX));
     assert_eq!(outcome(&end), (7, NO_PROCEDURE), "no such procedure");
     // The binding goes on, and holds none of the files.
-    end.post(&Cell::new(0, procedure("null")));
+    end.post(&Cell::request(0, procedure("null"), ROW));
     assert_eq!(outcome(&end), (0, DONE));
     drop(file);
     closed_everywhere(reader);
@@ -182,12 +188,9 @@ pub fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&Po
             let socket = until("a client", || listening.accept().ok());
             socket.wait(u64::MAX / 2).unwrap();
             assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
-            socket
-                .send(
-                    &to_bytes(&(HEAD, 0u8, (false, None::<u32>, false), hash, None::<u128>)),
-                    &[file.as_fd()],
-                )
-                .unwrap();
+            let caps = (false, None::<u32>, false);
+            let welcome = to_bytes(&(HEAD, 0u8, caps, hash, None::<u128>, 1u128, ROW.word()));
+            socket.send(&welcome, &[file.as_fd()]).unwrap();
             let end = End {
                 socket,
                 number: 0,

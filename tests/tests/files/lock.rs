@@ -151,7 +151,13 @@ fn receiver(page: Box<dyn MissingPage>, to: &str) -> Held {
     // The message that the server would receive from the end that was passed to it.
     kept.send(b"a message", &[]).unwrap();
     let clock = (clock::ahead_ns(), clock::now_ns());
-    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hashes(), (false, None::<u32>, false), clock));
+    let hello = to_bytes(&(
+        HEAD,
+        PorterClient::descriptor().hashes(),
+        (false, None::<u32>, false),
+        clock,
+        Vec::<u128>::new(),
+    ));
     ticket.send(&hello, &[passed.as_fd()]).unwrap();
     drop(passed);
     // The welcome still comes: the server sends over that end, and receives elsewhere.

@@ -16,7 +16,19 @@ pub fn hello() -> Vec<u8> {
 
 /// As [`hello`], with a clock that is `ahead_ns` ahead of the system's and shows `now_ns`.
 pub fn hello_at(ahead_ns: i64, now_ns: u64) -> Vec<u8> {
-    to_bytes(&(HEAD, ProbeClient::descriptor().hashes(), (false, None::<u32>, false), (ahead_ns, now_ns)))
+    to_bytes(&(
+        HEAD,
+        ProbeClient::descriptor().hashes(),
+        (false, None::<u32>, false),
+        (ahead_ns, now_ns),
+        Vec::<u128>::new(),
+    ))
+}
+
+/// A hello that shows these secrets. `barriers`: whether barriers reach the client, as it says.
+pub fn hello_of(secrets: &[u128], barriers: bool) -> Vec<u8> {
+    let (clock, capabilities) = ((clock::ahead_ns(), clock::now_ns()), (barriers, None::<u32>, false));
+    to_bytes(&(HEAD, ProbeClient::descriptor().hashes(), capabilities, clock, secrets.to_vec()))
 }
 
 pub fn connect(name: &str) -> Socket {
@@ -35,15 +47,16 @@ pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
 
 /// A hand-made binding.
 pub fn import(name: &str) -> End {
-    import_by(name, &hello())
+    import_by(name, &hello()).0
 }
 
-/// As [`import`], for a client that says `hello`.
-pub fn import_by(name: &str, hello: &[u8]) -> End {
+/// As [`import`], for a client that says `hello`. Returns the welcome as well.
+pub fn import_by(name: &str, hello: &[u8]) -> (End, Vec<u8>) {
     let socket = connect(name);
     let (said, files) = answer(&socket, hello).expect("an honest server welcomes an honest hello");
     let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
     assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
     let channel = Channel::adopt(files[0].as_fd(), Fence::Full, STACK).unwrap();
-    End { socket, number: 0, channel, region: Arc::new(Region::adopt(files[0].as_fd(), STACK).unwrap()) }
+    let region = Arc::new(Region::adopt(files[0].as_fd(), STACK).unwrap());
+    (End { socket, number: 0, channel, region }, said)
 }

@@ -4,7 +4,8 @@
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
 use crate::end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, UNWANTED, announcement, gone, on_the_stack, out_of_band,
+    BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, ROW, UNWANTED, announcement, gone, on_the_stack,
+    out_of_band,
     payload_file, procedure, until_gone,
 };
 use std::fs::File;
@@ -15,14 +16,14 @@ use underpass::Server;
 use underpass_channel::layout::{
     CANCEL_WORDS, CHANNELS, LARGEST, REGION, REQUESTS, SECTION_NUMBERS, SECTIONS, SLOTS, STACK, VERSION,
 };
-use underpass_channel::{Cell, Channel, Fence, INLINE, Region, RingMemory};
+use underpass_channel::{Cell, Channel, Fence, INLINE, Region, RingMemory, Tag};
 use underpass_os::{Socket, clock};
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 use underpass_wire::to_bytes;
 
 /// An honest hand-made call. Returns its outcome.
 pub fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
-    end.post(&Cell::inline(slot, what, bytes).unwrap());
+    end.post(&Cell::inline_request(slot, what, ROW, bytes).unwrap());
     outcome(end, slot)
 }
 
@@ -79,10 +80,10 @@ fn a_cell_that_no_honest_client_writes_closes_its_binding() {
     let _watchdog = Watchdog::new("a_cell_that_no_honest_client_writes_closes_its_binding");
     let scene = Scene::new("cells");
     let null = procedure("null");
-    scene.closes(|end| end.post(&Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) }));
-    scene.closes(|end| end.post(&Cell { length: u32::MAX, ..Cell::new(0, null) }));
-    scene.closes(|end| end.post(&Cell::new(SLOTS as u16, null)));
-    scene.closes(|end| end.post(&Cell::new(u16::MAX, null)));
+    scene.closes(|end| end.post(&Cell { length: INLINE as u32 + 1, ..Cell::request(0, null, ROW) }));
+    scene.closes(|end| end.post(&Cell { length: u32::MAX, ..Cell::request(0, null, ROW) }));
+    scene.closes(|end| end.post(&Cell::request(SLOTS as u16, null, ROW)));
+    scene.closes(|end| end.post(&Cell::request(u16::MAX, null, ROW)));
     scene.closes(|end| end.post(&on_the_stack(0, null, STACK as u32 + 1)));
     scene.closes(|end| end.post(&on_the_stack(SLOTS as u16 - 1, null, u32::MAX)));
     scene.closes(|end| end.post(&out_of_band(SLOTS as u16, null)));
@@ -105,8 +106,8 @@ fn a_server_hears_of_the_end_of_a_liars_binding() {
     let null = procedure("null");
     let lies = [
         // Some of these calls have begun when the lie is found, and some are no calls.
-        Cell::new(SLOTS as u16, null),
-        Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) },
+        Cell::request(SLOTS as u16, null, ROW),
+        Cell { length: INLINE as u32 + 1, ..Cell::request(0, null, ROW) },
         on_the_stack(0, null, STACK as u32 + 1),
         out_of_band(0, null),
     ];
@@ -144,8 +145,8 @@ fn a_slot_with_a_call_under_way_is_not_to_be_used_again() {
     let _watchdog = Watchdog::new("a_slot_with_a_call_under_way_is_not_to_be_used_again");
     let scene = Scene::new("busy");
     let end = scene.import();
-    end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
-    end.post(&Cell::new(5, procedure("null")));
+    end.post(&Cell::inline_request(5, procedure("meet"), ROW, &2u32.to_le_bytes()).unwrap());
+    end.post(&Cell::request(5, procedure("null"), ROW));
     end.hung_up();
     // The call in progress ends, and then the server holds nothing of the binding.
     assert_eq!(scene.honest.meet(2), Ok(()));
@@ -166,7 +167,7 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         (procedure("null"), &[0]),
         (echo, &[5, 1, 2]),
         (echo, &huge),
-        (procedure("everything"), &[255; INLINE]),
+        (procedure("everything"), &[255; INLINE - Tag::BYTES]),
         (procedure("refuse"), &[2, 0xff, 0xff]),
     ];
     for (what, bytes) in inline {
@@ -197,7 +198,7 @@ fn a_deadline_that_lies_is_the_liars_own() {
     let _watchdog = Watchdog::new("a_deadline_that_lies_is_the_liars_own");
     let scene = Scene::new("wanted");
     let end = scene.import();
-    let bounded = |what| Cell { bounded: true, ..Cell::new(3, what) };
+    let bounded = |what| Cell { bounded: true, ..Cell::request(3, what, ROW) };
     let word = |value| end.region.word(CANCEL_WORDS / 8 + 3).store(value, Ordering::SeqCst);
     for (value, outcome_of_it) in [(0, DONE), (1, UNWANTED), (u64::MAX - 1, DONE), (u64::MAX, UNWANTED)] {
         word(value);
@@ -215,7 +216,10 @@ fn a_deadline_that_lies_is_the_liars_own() {
     }
     // The word is changed while the call is in progress.
     word(0);
-    end.post(&Cell { bounded: true, ..Cell::inline(3, procedure("meet"), &1u32.to_le_bytes()).unwrap() });
+    end.post(&Cell {
+        bounded: true,
+        ..Cell::inline_request(3, procedure("meet"), ROW, &1u32.to_le_bytes()).unwrap()
+    });
     (0..1000).for_each(|value| word(value * (u64::MAX / 1000)));
     assert!([DONE, UNWANTED].contains(&outcome(&end, 3)));
     assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE, "the binding goes on");
@@ -246,7 +250,7 @@ fn a_client_that_says_that_nobody_waits_ends_its_own_calls() {
     assert!(told.iter().all(|told| [DONE, UNWANTED].contains(told)), "{told:?}");
     (0..64).for_each(|slot| word(slot, 0));
     // The slot of a call in progress, repeatedly. If the call has begun, it meets two others.
-    end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
+    end.post(&Cell::inline_request(5, procedure("meet"), ROW, &2u32.to_le_bytes()).unwrap());
     (0..1000).for_each(|n| {
         word(5, if n % 2 == 0 { u64::MAX } else { 0 });
         say(1 << 5);
@@ -370,8 +374,11 @@ fn a_client_that_asks_for_too_many_channels_loses_all_of_them() {
 fn a_lie_over_one_channel_closes_the_binding() {
     let _watchdog = Watchdog::new("a_lie_over_one_channel_closes_the_binding");
     let scene = Scene::new("one-of-two");
-    let lies: [fn(&End); 3] =
-        [|end| end.post(&Cell::new(u16::MAX, 0)), |end| end.say(&[9; 16], &[]), |end| end.socket.hang_up()];
+    let lies: [fn(&End); 3] = [
+        |end| end.post(&Cell::request(u16::MAX, 0, ROW)),
+        |end| end.say(&[9; 16], &[]),
+        |end| end.socket.hang_up(),
+    ];
     for lie in lies {
         for over_the_first in [true, false] {
             let first = scene.import();
@@ -425,8 +432,10 @@ fn a_hello_of_garbage_is_refused() {
         to_bytes(&((magic, VERSION + 1, REGION as u64), [hash].as_slice(), (false, None::<u32>, false)));
     let other_region =
         to_bytes(&((magic, VERSION, 1u64 << 40), [hash].as_slice(), (false, None::<u32>, false)));
-    let with_versions =
-        |hashes: &[u64]| to_bytes(&(HEAD, hashes, (false, None::<u32>, false), (ahead_ns(), now_ns())));
+    let with_versions = |hashes: &[u64]| {
+        let clock = (ahead_ns(), now_ns());
+        to_bytes(&(HEAD, hashes, (false, None::<u32>, false), clock, Vec::<u128>::new()))
+    };
     let no_bool = [&honest[..25], &[7, 9]].concat();
     for said in [&[0][..], &[255; 16], &[7; 1_000], &honest[..honest.len() - 1], &honest[..4], &no_bool] {
         refused(&scene, said, Some(3));

@@ -2,7 +2,7 @@
 
 use crate::client::{hello_at, import_by};
 use crate::clients::{Scene, call, outcome, refused};
-use crate::end::{DONE, UNWANTED, procedure};
+use crate::end::{DONE, ROW, UNWANTED, procedure};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::CANCEL_WORDS;
 use underpass_channel::{Cell, RingMemory};
@@ -30,11 +30,11 @@ fn a_clock_that_lies_well_moves_the_liars_own_deadlines() {
     let half_back = -(now_ns() as i64 / 2);
     for shift in [HOUR, half_back, i64::MAX / 2] {
         let shifted = || now_ns().saturating_add_signed(shift);
-        let end = import_by(scene.name(), &hello_at(ahead_ns().saturating_add(shift), shifted()));
+        let (end, _) = import_by(scene.name(), &hello_at(ahead_ns().saturating_add(shift), shifted()));
         let (soon, late) = (shifted() + HOUR as u64, shifted() - 1_000_000);
         for (deadline, of_it) in [(soon, DONE), (late, UNWANTED), (0, DONE), (1, UNWANTED)] {
             end.region.word(CANCEL_WORDS / 8 + 3).store(deadline, Ordering::SeqCst);
-            end.post(&Cell { bounded: true, ..Cell::new(3, procedure("null")) });
+            end.post(&Cell { bounded: true, ..Cell::request(3, procedure("null"), ROW) });
             assert_eq!(outcome(&end, 3), of_it, "{deadline} by a clock that is shifted by {shift}");
         }
         assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE, "the binding goes on");

@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use underpass_channel::layout::{REGION, VERSION};
-use underpass_channel::{Cell, Channel, Doorbell, Payload, PayloadPlace, Region};
+use underpass_channel::{Cell, Channel, Doorbell, Payload, PayloadPlace, Region, Tag};
 use underpass_os::{PayloadFile, Socket};
 use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
@@ -16,6 +16,10 @@ pub type Head = (u32, u32, u64);
 
 /// The beginning as an honest domain sends it.
 pub const HEAD: Head = (0x5552_5043, VERSION, REGION as u64);
+
+/// The row of a binding that is the first of its connection. A reply names no row, and its receiver
+/// does not look there.
+pub const ROW: Tag = Tag::new(0, 1);
 
 /// The outcome of a call that was executed.
 pub const DONE: u16 = 0;
@@ -39,12 +43,12 @@ pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
 
 /// A message that claims that its bytes are out of band.
 pub fn out_of_band(slot: u16, what: u16) -> Cell {
-    Cell { place: PayloadPlace::OutOfBand, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::OutOfBand, ..Cell::request(slot, what, ROW) }
 }
 
 /// A message that claims that its `length` bytes lie in the A-stack.
 pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
-    Cell { place: PayloadPlace::Stack, length, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::Stack, length, ..Cell::request(slot, what, ROW) }
 }
 
 /// An out-of-band payload file that begins with `bytes`.
@@ -94,9 +98,10 @@ impl End {
         }
     }
 
-    /// Posts a message of `bytes`, with the bytes where an honest domain puts them.
+    /// Posts a request of `bytes`, with the bytes where an honest domain puts them.
+    #[allow(dead_code, reason = "one of the two liars has no use for it")]
     pub fn post_bytes(&self, slot: u16, what: u16, bytes: &[u8]) {
-        self.post(&Cell::inline(slot, what, bytes).unwrap_or_else(|| {
+        self.post(&Cell::inline_request(slot, what, ROW, bytes).unwrap_or_else(|| {
             self.fill_stack(slot, bytes);
             on_the_stack(slot, what, bytes.len() as u32)
         }));

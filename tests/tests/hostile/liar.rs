@@ -1,13 +1,13 @@
 //! The actions of a liar. It writes anything into all that it shares with its peer, at random or
 //! deliberately, and looks for data that is not its own.
 
-use crate::end::{End, announcement, gone_after, payload_file};
+use crate::end::{End, ROW, announcement, gone_after, payload_file};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CANCEL_WORDS, CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS,
     SERVER_ATTENTION, SLOTS, STACK, STACKS, TAKEN,
 };
-use underpass_channel::{Cell, INLINE, Ids, Payload, PayloadPlace, Region, RingMemory, Sending};
+use underpass_channel::{Cell, INLINE, Ids, Payload, PayloadPlace, Region, RingMemory, Sending, Tag};
 use underpass_os::PayloadFile;
 use underpass_tests::MARKS;
 use underpass_wire::Source;
@@ -103,6 +103,13 @@ impl<'a> Liar<'a> {
         }
         for i in 0..Payload::WORDS {
             cell.payload.set_word(i, numbers.next() >> numbers.of(&[0, 32, 56, 63]));
+        }
+        // A tag that is mostly valid.
+        if !self.replies && numbers.below(16) > 0 {
+            cell.payload.set_word(0, ROW.word());
+            if cell.place == PayloadPlace::Inline {
+                cell.length = (cell.length + Tag::BYTES as u32).min(INLINE as u32);
+            }
         }
         cell
     }
@@ -228,7 +235,7 @@ impl<'a> Liar<'a> {
         let lengths = [&[40][..], &[255, 0, 64, 0, 0, 0, 0, 0, 0], &[255; 9], &[0], &[2, 255, 255]];
         self.end.fill_stack(slot, lengths[0]);
         let length = self.numbers.of(&[41, 41, 200, STACK as u32]);
-        let cell = Cell { place: PayloadPlace::Stack, length, ..Cell::new(slot, what) };
+        let cell = Cell { place: PayloadPlace::Stack, length, ..Cell::request(slot, what, ROW) };
         self.end.post(&cell);
         for _ in 0..self.numbers.below(40) {
             let now = lengths[self.numbers.below(lengths.len())];

@@ -1,13 +1,14 @@
 //! A server that writes anything into all that it shares with its clients, while an honest server
 //! serves the same domain.
 
-use crate::end::{DONE, gone, procedure};
+use crate::end::{DONE, gone, on_the_stack, procedure};
 use crate::honest::{TURNS, Turn, compare};
 use crate::liar::{Liar, Numbers, mutations};
 use crate::{SERVER, Scene};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use underpass::{CallError, thread};
+use underpass_channel::Cell;
 use underpass_tests::{Callers, Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
@@ -94,7 +95,13 @@ fn answer(scene: &Scene, lasts: &dyn Fn() -> bool) {
         while let Some(call) = end.take() {
             let of_it = results.iter().find(|(procedure, _)| *procedure == call.what());
             let (_, result) = of_it.expect("a procedure that is called");
-            end.post_bytes(call.slot(), DONE, result);
+            match Cell::inline(call.slot(), DONE, result) {
+                Some(reply) => end.post(&reply),
+                None => {
+                    end.fill_stack(call.slot(), result);
+                    end.post(&on_the_stack(call.slot(), DONE, result.len() as u32));
+                }
+            }
         }
         if n % 512 == 0 {
             std::thread::yield_now();

@@ -14,5 +14,6 @@ mod late_client;
 mod liar;
 mod lying_client;
 mod overflow_buffers;
+mod rows;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

@@ -2,7 +2,7 @@
 
 use crate::clients::{Scene, call, outcome};
 use crate::end::procedure;
-use crate::end::{BAD_ARGUMENTS, DONE, End, payload_file};
+use crate::end::{BAD_ARGUMENTS, DONE, End, ROW, payload_file};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ fn offer(end: &End, slot: u16, number: u16, files: &[BorrowedFd<'_>]) {
 }
 
 fn in_overflow_buffer(slot: u16, what: u16, length: u32) -> Cell {
-    Cell { place: PayloadPlace::OverflowBuffer, length, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::OverflowBuffer, length, ..Cell::request(slot, what, ROW) }
 }
 
 fn aside(end: &End, slot: u16) {
