@@ -49,7 +49,7 @@ pub use idle::sleep::{DonateTo, PROMPT, SleepRole, patience, prompt_patience, sl
 #[cfg(not(underpass_loom))]
 pub use idle::spin::{AdaptiveSpin, Spin};
 #[cfg(not(underpass_loom))]
-pub use lines::line::{CallProgress, Line};
+pub use lines::line::{ActiveLine, AwaitedLine, CallProgress, DonationLine, Line, PolledLine, SleepLine};
 #[cfg(not(underpass_loom))]
 pub use lines::owner::LineOwner;
 #[cfg(not(underpass_loom))]

@@ -13,3 +13,4 @@ pub(crate) mod messages;
 pub(crate) mod peer_death;
 pub(crate) mod socket_events;
 pub(crate) mod timer;
+pub(crate) mod watched_end;

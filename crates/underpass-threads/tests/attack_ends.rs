@@ -6,7 +6,9 @@ use common::{watchdog, with_processors};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use underpass_processor::{Line, lines, preempt};
+use underpass_processor::{
+    ActiveLine, AwaitedLine, DonationLine, Line, PolledLine, SleepLine, lines, preempt,
+};
 use underpass_threads::{
     Builder, ScopedJoinHandle, Switches, ThreadId, no_preempt, park, scope, spawn, watch_switches, yield_now,
 };
@@ -109,13 +111,15 @@ struct Faulty {
     word: AtomicU32,
 }
 
-impl Line for Faulty {
+impl PolledLine for Faulty {
     fn poll(&self) -> bool {
         false
     }
+
     fn pending(&self) -> bool {
         self.calls.load(Ordering::Acquire) > 0
     }
+
     fn serve(&self, _: u64) -> bool {
         let less = |calls: u32| calls.checked_sub(1);
         match self.calls.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
@@ -123,24 +127,43 @@ impl Line for Faulty {
             Err(_) => false,
         }
     }
+}
+
+impl SleepLine for Faulty {
     fn park(&self, _: bool) -> Option<u32> {
         None
     }
+
     fn spare(&self) -> Option<u32> {
         None
     }
+
     fn quiet(&self) -> bool {
         !self.pending()
     }
+
     fn word(&self) -> &AtomicU32 {
         &self.word
     }
+
     fn look(&self) {}
+
     fn set_unpolled(&self) {}
+}
+
+impl ActiveLine for Faulty {}
+
+impl AwaitedLine for Faulty {
     fn wake_spare(&self) {}
+}
+
+impl DonationLine for Faulty {}
+
+impl Line for Faulty {
     fn elsewhere(&self) -> bool {
         false
     }
+
     fn shares(&self) -> bool {
         false
     }

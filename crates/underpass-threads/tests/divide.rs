@@ -6,7 +6,9 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
-use underpass_processor::{Line, LineOwner, lines};
+use underpass_processor::{
+    ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine, lines,
+};
 use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
@@ -30,19 +32,23 @@ struct End {
     word: AtomicU32,
 }
 
-impl Line for End {
+impl PolledLine for End {
     fn poll(&self) -> bool {
         false
     }
+
     fn pending(&self) -> bool {
         !self.load.over.load(Ordering::Acquire)
     }
+
     fn backlog(&self) -> bool {
         self.pending()
     }
+
     fn taken(&self) -> u32 {
         self.load.served[self.number].load(Ordering::Acquire) as u32
     }
+
     fn serve(&self, _: u64) -> bool {
         /// A call of a few microseconds.
         const LOOKS: u32 = 300;
@@ -65,27 +71,47 @@ impl Line for End {
         served[self.number].fetch_add(1, Ordering::AcqRel);
         true
     }
+}
+
+impl SleepLine for End {
     fn park(&self, _: bool) -> Option<u32> {
         None
     }
+
     fn spare(&self) -> Option<u32> {
         None
     }
+
     fn quiet(&self) -> bool {
         !self.pending()
     }
+
     fn word(&self) -> &AtomicU32 {
         &self.word
     }
+
     fn look(&self) {}
+
     fn set_unpolled(&self) {}
+}
+
+impl ActiveLine for End {}
+
+impl AwaitedLine for End {
     fn wake_spare(&self) {}
+}
+
+impl DonationLine for End {}
+
+impl Line for End {
     fn owner(&self) -> Option<&LineOwner> {
         Some(&self.owner)
     }
+
     fn elsewhere(&self) -> bool {
         true
     }
+
     fn shares(&self) -> bool {
         true
     }

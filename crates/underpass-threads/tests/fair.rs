@@ -5,7 +5,7 @@ mod common;
 use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use underpass_processor::{Line, lines};
+use underpass_processor::{ActiveLine, AwaitedLine, DonationLine, Line, PolledLine, SleepLine, lines};
 use underpass_threads::{SHARE, wake_all_idle, yield_now};
 
 /// One client that always has calls waiting until `left` is used up, and another that makes a call
@@ -57,37 +57,58 @@ struct End {
     word: AtomicU32,
 }
 
-impl Line for End {
+impl PolledLine for End {
     fn poll(&self) -> bool {
         false
     }
+
     fn pending(&self) -> bool {
         match self.floods {
             true => self.both.left.load(Ordering::Acquire) > 0,
             false => self.both.came.load(Ordering::Acquire) != NONE,
         }
     }
+
     fn serve(&self, _: u64) -> bool {
         if self.floods { self.both.serve_flood() } else { self.both.serve_other() }
     }
+}
+
+impl SleepLine for End {
     fn park(&self, _: bool) -> Option<u32> {
         None
     }
+
     fn spare(&self) -> Option<u32> {
         None
     }
+
     fn quiet(&self) -> bool {
         !self.pending()
     }
+
     fn word(&self) -> &AtomicU32 {
         &self.word
     }
+
     fn look(&self) {}
+
     fn set_unpolled(&self) {}
+}
+
+impl ActiveLine for End {}
+
+impl AwaitedLine for End {
     fn wake_spare(&self) {}
+}
+
+impl DonationLine for End {}
+
+impl Line for End {
     fn elsewhere(&self) -> bool {
         false
     }
+
     fn shares(&self) -> bool {
         false
     }

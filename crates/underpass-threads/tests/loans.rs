@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use underpass_os::cpu;
 use underpass_os::futex::{self, FutexScope};
-use underpass_processor::{Line, lines};
+use underpass_processor::{ActiveLine, AwaitedLine, DonationLine, Line, PolledLine, SleepLine, lines};
 use underpass_threads::{defers_wake_up, spawn, start, wake_all_idle, yield_now};
 
 type Procedure = Box<dyn FnOnce(&Client) + Send>;
@@ -103,7 +103,7 @@ fn until(holds: impl Fn() -> bool) {
     }
 }
 
-impl Line for Client {
+impl PolledLine for Client {
     fn poll(&self) -> bool {
         false
     }
@@ -121,6 +121,9 @@ impl Line for Client {
         procedure(self);
         true
     }
+}
+
+impl DonationLine for Client {
     fn answered(&self) -> bool {
         let calls = self.calls.lock().unwrap();
         calls.is_empty() && self.under_way.load(Ordering::SeqCst) == 0
@@ -160,6 +163,9 @@ impl Line for Client {
         }
         self.returns.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+impl SleepLine for Client {
     fn park(&self, _: bool) -> Option<u32> {
         None
     }
@@ -174,7 +180,15 @@ impl Line for Client {
     }
     fn look(&self) {}
     fn set_unpolled(&self) {}
+}
+
+impl ActiveLine for Client {}
+
+impl AwaitedLine for Client {
     fn wake_spare(&self) {}
+}
+
+impl Line for Client {
     fn elsewhere(&self) -> bool {
         true
     }

@@ -5,8 +5,7 @@ use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
 use crate::end::{
     BAD_ARGUMENTS, DONE, End, HEAD, NO_PROCEDURE, ROW, UNWANTED, announcement, gone, on_the_stack,
-    out_of_band,
-    payload_file, procedure, until_gone,
+    out_of_band, payload_file, procedure, until_gone,
 };
 use std::fs::File;
 use std::os::fd::AsFd;

@@ -74,6 +74,7 @@ pub fn stand_by() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ActiveLine, AwaitedLine, DonationLine, PolledLine, SleepLine};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A peer that has given the processor back after `needs` times.
@@ -85,43 +86,67 @@ mod tests {
         word: AtomicU32,
     }
 
-    impl Line for Peer {
-        fn begin_to_give_way(&self) -> Option<usize> {
-            Some(0)
-        }
-        fn is_back(&self, _: usize) -> bool {
-            self.asked.fetch_add(1, Ordering::Relaxed) >= self.needs
-        }
-        fn gave_way(&self, times: u32) {
-            self.gave_way.store(times + 1, Ordering::Relaxed);
-        }
+    impl PolledLine for Peer {
         fn poll(&self) -> bool {
             false
         }
+
         fn pending(&self) -> bool {
             false
         }
+
         fn serve(&self, _: u64) -> bool {
             false
         }
+    }
+
+    impl SleepLine for Peer {
         fn park(&self, _: bool) -> Option<u32> {
             None
         }
+
         fn spare(&self) -> Option<u32> {
             None
         }
+
         fn quiet(&self) -> bool {
             true
         }
+
         fn word(&self) -> &AtomicU32 {
             &self.word
         }
+
         fn look(&self) {}
+
         fn set_unpolled(&self) {}
+    }
+
+    impl ActiveLine for Peer {}
+
+    impl AwaitedLine for Peer {
         fn wake_spare(&self) {}
+    }
+
+    impl DonationLine for Peer {
+        fn begin_to_give_way(&self) -> Option<usize> {
+            Some(0)
+        }
+
+        fn is_back(&self, _: usize) -> bool {
+            self.asked.fetch_add(1, Ordering::Relaxed) >= self.needs
+        }
+
+        fn gave_way(&self, times: u32) {
+            self.gave_way.store(times + 1, Ordering::Relaxed);
+        }
+    }
+
+    impl Line for Peer {
         fn elsewhere(&self) -> bool {
             false
         }
+
         fn shares(&self) -> bool {
             true
         }

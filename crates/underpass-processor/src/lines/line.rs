@@ -16,10 +16,8 @@ pub enum CallProgress {
     Stalled,
 }
 
-/// The receiving end of a channel, as processors see it.
-///
-/// The steps of sleeping (S1 to S4) and their proof are in `underpass-channel/src/README.md`.
-pub trait Line: Send + Sync {
+/// What a processor asks while it polls: whether messages have come, and to take them.
+pub trait PolledLine: Send + Sync {
     /// Takes the replies that have come, and delivers them to their callers. Returns whether there
     /// were any.
     fn poll(&self) -> bool;
@@ -49,6 +47,17 @@ pub trait Line: Send + Sync {
     /// 0. Returns whether there was a call.
     fn serve(&self, by: u64) -> bool;
 
+    /// Whether calls wait for [`serve`](Self::serve), and whether some were taken since the last
+    /// time. Only the monitor asks. Takes neither lock nor memory.
+    fn call_progress(&self) -> CallProgress {
+        CallProgress::NoneWait
+    }
+}
+
+/// How a processor announces that it sleeps on the line, and that it polls again.
+///
+/// The steps of sleeping (S1 to S4) and their proof are in `underpass-channel/src/README.md`.
+pub trait SleepLine: Send + Sync {
     /// *S1:* announces that the domain's last processor goes to sleep. Returns the value that
     /// [`word`](Self::word) must hold for the sleep, or `None` if no message of this line is
     /// awaited. `others`: other processors of the domain sleep too, and the peer can wake them as
@@ -70,7 +79,10 @@ pub trait Line: Send + Sync {
 
     /// Announces that this domain will look at the line only when notified over the socket.
     fn set_unpolled(&self);
+}
 
+/// Whether the domain polls the line, or leaves it dormant until its next call.
+pub trait ActiveLine: Send + Sync {
     /// Whether this line has carried anything since this was asked last, or since it became active.
     /// Called under the lock of [`lines`](crate::lines).
     fn used(&self) -> bool {
@@ -91,7 +103,10 @@ pub trait Line: Send + Sync {
     fn revive(&self) -> bool {
         true
     }
+}
 
+/// What sleepers owe to the peer, and to others that wait on the same line.
+pub trait AwaitedLine: DonationLine {
     /// A plain kernel thread, or a listener for its threads, is about to sleep on this line by
     /// itself.
     fn enter(&self) {}
@@ -122,12 +137,6 @@ pub trait Line: Send + Sync {
     /// calls this about every [`PROMPT`](crate::PROMPT) ns.
     fn notify_again_if_late(&self) {}
 
-    /// Whether calls wait for [`serve`](Self::serve), and whether some were taken since the last
-    /// time. Only the monitor asks. Takes neither lock nor memory.
-    fn call_progress(&self) -> CallProgress {
-        CallProgress::NoneWait
-    }
-
     /// Whether replies are awaited on this line.
     fn awaits(&self) -> bool {
         false
@@ -136,7 +145,10 @@ pub trait Line: Send + Sync {
     /// Wakes a spare processor of the peer, if something was posted since the peer was last
     /// notified.
     fn wake_spare(&self);
+}
 
+/// How processors are given to the peer and taken from it: both sides of a donation.
+pub trait DonationLine: PolledLine {
     /// Whether calls wait at a peer that has no processor, and that was not notified of them. Then
     /// it is to be given a processor.
     #[inline]
@@ -216,7 +228,10 @@ pub trait Line: Send + Sync {
     fn hand_back(&self, cpu: usize, stays: bool) {
         let _ = (cpu, stays);
     }
+}
 
+/// The receiving end of a channel, as processors see it.
+pub trait Line: PolledLine + SleepLine + ActiveLine + AwaitedLine + DonationLine {
     /// The activation that serves this line, if several activations serve calls. The crate that
     /// dispatches uses it.
     #[inline]

@@ -88,8 +88,9 @@ impl Drop for ServerConnection {
             return;
         }
         if let Ok(clerk) = clerk() {
-            clerk.released(self.key);
-            self.end.end_further().into_iter().for_each(|key| clerk.released(key));
+            clerk.unwatch(self.key);
+            // If the clerk watched it no more, further channels may have come since.
+            self.end.end_further().into_iter().for_each(|key| clerk.unwatch(key));
         }
     }
 }

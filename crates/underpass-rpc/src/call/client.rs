@@ -76,13 +76,34 @@ pub(crate) struct ClientEnd {
     linkage: Box<[Linkage]>,
     queue: SlotQueue,
     closed: AtomicBool,
+    why: Mutex<Option<Ending>>,
+    line: LineState,
+    given_up: GivenUp,
+    server: ServerWakeups,
+    placement: CpuPlacement,
+    kernel: KernelCount,
+    contention: Contention,
+    channel_owner: ChannelOwner,
+    waker_table: WakerTable,
+    shared: Shared,
+    late: Box<LateCalls>,
+    own: Weak<Self>,
+}
+
+/// How this domain's processors look at the channel.
+struct LineState {
     /// No activation polls this line.
     dormant: AtomicBool,
-    why: Mutex<Option<Ending>>,
     sleepers: AtomicU32,
     unpolled: AtomicBool,
-    unnotified: Unnotified,
-    /// Slots that the server holds though nobody waits for their calls.
+    /// How many replies had come when `used` was last asked.
+    seen: AtomicU32,
+}
+
+/// The calls that were given up, whose slots the server holds.
+#[derive(Default)]
+struct GivenUp {
+    /// How many slots the server holds though nobody waits for their calls.
     quarantined: AtomicU32,
     /// How many slots have come back from quarantine.
     came_back: AtomicU32,
@@ -92,26 +113,27 @@ pub(crate) struct ClientEnd {
     untold: AtomicU64,
     /// A timer is set that tells the server of them.
     tells_again: AtomicBool,
+}
+
+/// When the server was last woken, and whether it is to be.
+#[derive(Default)]
+struct ServerWakeups {
+    unnotified: Unnotified,
     owed: Owed,
     /// A processor has been donated since the server was woken last: a procedure may stay on it.
     lent: AtomicBool,
     notify_retries: NotifyRetries,
     lag: Lag,
-    placement: CpuPlacement,
-    kernel: KernelCount,
-    /// How many replies had come when `used` was last asked.
-    seen: AtomicU32,
-    contention: Contention,
-    channel_owner: ChannelOwner,
-    waker_table: WakerTable,
+}
+
+/// What the channels of one connection share.
+struct Shared {
     /// The connection's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
     /// Of a further channel: the first end of its connection.
-    first: Option<Weak<Self>>,
+    first: Option<Weak<ClientEnd>>,
     rows: Arc<ClientRows>,
     sharing: Box<Sharing>,
-    late: Box<LateCalls>,
-    own: Weak<Self>,
 }
 
 /// How many slots of a channel a server may hold at first though nobody waits for their calls:
@@ -152,30 +174,21 @@ impl ClientEnd {
                 linkage: (0..SLOTS).map(|_| Linkage::default()).collect(),
                 queue: SlotQueue::default(),
                 closed: AtomicBool::new(false),
-                dormant: AtomicBool::new(false),
                 why: Mutex::new(None),
-                sleepers: AtomicU32::new(0),
-                unpolled: AtomicBool::new(false),
-                unnotified: Unnotified::default(),
-                quarantined: AtomicU32::new(0),
-                came_back: AtomicU32::new(0),
-                watches_quarantine: AtomicBool::new(false),
-                untold: AtomicU64::new(0),
-                tells_again: AtomicBool::new(false),
-                owed: Owed::default(),
-                lent: AtomicBool::new(false),
-                notify_retries: NotifyRetries::default(),
-                lag: Lag::default(),
+                line: LineState {
+                    dormant: AtomicBool::new(false),
+                    sleepers: AtomicU32::new(0),
+                    unpolled: AtomicBool::new(false),
+                    seen: AtomicU32::new(u32::MAX),
+                },
+                given_up: GivenUp::default(),
+                server: ServerWakeups::default(),
                 placement,
                 kernel: KernelCount::default(),
-                seen: AtomicU32::new(u32::MAX),
                 contention: Contention::default(),
                 channel_owner: ChannelOwner::default(),
                 waker_table: WakerTable::default(),
-                further: OnceLock::new(),
-                first,
-                rows,
-                sharing: Box::default(),
+                shared: Shared { further: OnceLock::new(), first, rows, sharing: Box::default() },
                 late: Box::default(),
                 own: own.clone(),
             }
@@ -188,7 +201,7 @@ impl ClientEnd {
 
     /// Whether this is the end of a further channel.
     pub(crate) fn is_further(&self) -> bool {
-        self.first.is_some()
+        self.shared.first.is_some()
     }
 
     /// The number of the channel: 0 for the first.
@@ -199,7 +212,7 @@ impl ClientEnd {
 
     /// Of a further channel: the first end of its connection.
     fn first_end(&self) -> Option<Arc<Self>> {
-        self.first.as_ref().and_then(Weak::upgrade)
+        self.shared.first.as_ref().and_then(Weak::upgrade)
     }
 
     pub(crate) fn channel(&self) -> &Channel {
@@ -266,7 +279,7 @@ impl ClientEnd {
 
 impl CountedEnd for ClientEnd {
     fn counters(&self) -> Counters {
-        let mut sum = self.rows.carried(self.number());
+        let mut sum = self.shared.rows.carried(self.number());
         self.kernel.add_to(&mut sum);
         sum.of_channel(self.is_further())
     }

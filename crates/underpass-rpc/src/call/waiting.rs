@@ -2,7 +2,7 @@
 
 use crate::call::answer::{Answer, Landing};
 use std::ptr;
-use underpass_processor::Line;
+use underpass_processor::{Line, PolledLine};
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, BlocksAtOnce, Control, Opens, Wait, Wakes, Woken, wait_registered};
 

@@ -187,13 +187,10 @@ impl Clerk {
     /// Stops watching a row.
     fn end(&self, row: WatchEntry) {
         self.stop_polling(&row);
-        if let WatchEntry::Server { end, line, .. } = row {
-            end.close();
+        if let WatchEntry::Channel { end, line } = row {
+            let further = end.is_unwatched();
             forget(&line);
-            let further = if end.is_further() { Vec::new() } else { end.family().take_keys() };
-            for row in further.into_iter().filter_map(|key| self.table().remove(key)) {
-                self.end(row);
-            }
+            further.into_iter().for_each(|key| self.unwatch(key));
         }
     }
 
@@ -204,25 +201,12 @@ impl Clerk {
         lines::add(line.clone());
         counters::add_end(Arc::downgrade(end) as _);
         let key = self
-            .watch(WatchEntry::Client { end: end.clone(), line: line.clone() }, None)
+            .watch(WatchEntry::Channel { end: end.clone(), line: line.clone() }, None)
             .inspect_err(|_| forget(&line))?;
         if !end.is_further() {
             end.mailbox().control().watched_as(key);
         }
         Ok(key)
-    }
-
-    /// The client has dropped a binding.
-    pub(crate) fn released(&self, key: u64) {
-        let gone = self.table().remove(key);
-        if let Some(WatchEntry::Client { end, line }) = gone {
-            if !end.is_further() {
-                self.poller.remove(end.mailbox());
-                end.mailbox().hang_up();
-                end.end_further().into_iter().for_each(|key| self.released(key));
-            }
-            forget(&line);
-        }
     }
 
     /// Calls `of` when `process` has ended.
@@ -257,8 +241,7 @@ impl Clerk {
             WatchEntry::PendingConnection { socket, .. } | WatchEntry::Ticket { socket, .. } => {
                 socket.hang_up()
             }
-            WatchEntry::Client { end, .. } => end.mailbox().control().hang_up_alone(),
-            WatchEntry::Server { end, .. } => end.mailbox().control().hang_up_alone(),
+            WatchEntry::Channel { end, .. } => end.mailbox().control().hang_up_alone(),
             WatchEntry::FileThread(_) | WatchEntry::EndSignal(_) | WatchEntry::Process { .. } => {}
         });
     }
@@ -359,21 +342,12 @@ impl Clerk {
                     self.unwatch(key);
                 }
             }
-            Some(WatchEntry::Client { end, .. }) => {
+            Some(WatchEntry::Channel { end, .. }) => {
                 let end = end.clone();
                 drop(table);
                 end.mailbox().control().attend();
                 if end.is_closed() {
-                    self.released(key);
-                }
-            }
-            Some(WatchEntry::Server { end, .. }) => {
-                let end = end.clone();
-                drop(table);
-                end.mailbox().control().attend();
-                let gone = if end.is_closed() { self.table().remove(key) } else { None };
-                if let Some(row) = gone {
-                    self.end(row);
+                    self.unwatch(key);
                 }
             }
             None => {}
@@ -393,10 +367,7 @@ impl Clerk {
                     of.ended();
                 }
             }
-            WatchEntry::Export(_)
-            | WatchEntry::Client { .. }
-            | WatchEntry::Server { .. }
-            | WatchEntry::FileThread(_) => {}
+            WatchEntry::Export(_) | WatchEntry::Channel { .. } | WatchEntry::FileThread(_) => {}
         }
     }
 
@@ -427,7 +398,7 @@ impl Clerk {
     /// `false` if that fails.
     fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
-        let row = WatchEntry::Server { end: end.clone(), line };
+        let row = WatchEntry::Channel { end: end.clone(), line };
         let key = if end.family().join(end) { self.watch(row, None).ok() } else { None };
         let enrolled = key.is_some();
         match key {

@@ -19,6 +19,7 @@ use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
 use crate::control::mailbox::ChannelMailbox;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
+use crate::control::watched_end::WatchedEnd;
 use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
 use crate::dispatch::incoming::{IncomingCall, Refused, Replied, Status};
 use crate::payload::message::{Bytes, IN_REPLY, IN_REQUEST, LATE, NO_FILE, Unread, fill};
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Channel, Doorbell, INLINE, NoRow, PayloadPlace, RowUse, Rows, Tag};
 use underpass_os::failpoint;
-use underpass_processor::{Line, LineOwner, lines};
+use underpass_processor::{Line, LineOwner, PolledLine, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::SpinLock;
 use underpass_threads::{
@@ -552,6 +553,33 @@ impl HandleEvents for ServerEnd {
         if events.gone || events.closing {
             self.close();
         }
+    }
+}
+
+impl WatchedEnd for ServerEnd {
+    fn mailbox(&self) -> &ChannelMailbox {
+        &self.mailbox
+    }
+
+    fn is_further(&self) -> bool {
+        self.further
+    }
+
+    fn is_closed(&self) -> bool {
+        Self::is_closed(self)
+    }
+
+    fn is_unwatched(&self) -> Vec<u64> {
+        self.close();
+        if self.further { Vec::new() } else { self.family.take_keys() }
+    }
+
+    fn family(&self) -> Option<&Arc<Family>> {
+        Some(&self.family)
+    }
+
+    fn served(self: Arc<Self>) -> Option<Arc<Self>> {
+        Some(self)
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn settled() -> bool {
 /// assert!(underpass_threads::blocked().is_empty());
 /// ```
 ///
-/// [`Line::serve`]: underpass_processor::Line::serve
+/// [`Line::serve`]: underpass_processor::PolledLine::serve
 pub fn blocked() -> Vec<u64> {
     let blocked = activations::all().filter(|outside| outside.activation.is_blocked());
     blocked.filter_map(|outside| Some(outside.current.get()?.id())).collect()

@@ -153,13 +153,13 @@ impl ClientEnd {
     #[cold]
     fn tell_unwanted(&self, slots: u64) {
         // Relaxed, here and below: the thread that takes a bit sends it.
-        let slots = self.untold.swap(0, Ordering::Relaxed) | slots;
+        let slots = self.given_up.untold.swap(0, Ordering::Relaxed) | slots;
         self.kernel.entered(1);
         if self.mailbox.unwanted(slots) || self.is_closed() {
             return;
         }
         // The server does not read its socket. It is told later, if it goes on.
-        self.untold.fetch_or(slots, Ordering::Relaxed);
+        self.given_up.untold.fetch_or(slots, Ordering::Relaxed);
         self.tell_again_soon();
     }
 
@@ -168,7 +168,7 @@ impl ClientEnd {
     pub(super) fn tell_again_soon(&self) {
         // SYNC with the same swap below: if a thread leaves its bits to a timer, that timer's
         // function sees them. There is one timer at a time, however many callers give up.
-        if !self.tells_again.swap(true, Ordering::AcqRel) {
+        if !self.given_up.tells_again.swap(true, Ordering::AcqRel) {
             let own = self.own.clone();
             let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
             timer::set(clock::now_ns() + TELL_AGAIN, again);
@@ -177,8 +177,8 @@ impl ClientEnd {
 
     #[cold]
     fn tell_again(&self) {
-        self.tells_again.swap(false, Ordering::AcqRel);
-        if self.untold.load(Ordering::Relaxed) != 0 {
+        self.given_up.tells_again.swap(false, Ordering::AcqRel);
+        if self.given_up.untold.load(Ordering::Relaxed) != 0 {
             self.tell_unwanted(0);
         }
         self.tell_unwanted_late();
@@ -190,19 +190,19 @@ impl ClientEnd {
     #[cold]
     fn captured_unless_answered(&self) {
         // SYNC with the same swap below: one timer at a time.
-        if self.watches_quarantine.swap(true, Ordering::AcqRel) {
+        if self.given_up.watches_quarantine.swap(true, Ordering::AcqRel) {
             return;
         }
         // Relaxed, here and below: numbers.
-        let (own, seen) = (self.own.clone(), self.came_back.load(Ordering::Relaxed));
+        let (own, seen) = (self.own.clone(), self.given_up.came_back.load(Ordering::Relaxed));
         timer::set(clock::now_ns() + CAPTURED_AFTER, move || {
             let Some(own) = own.upgrade() else { return };
-            own.watches_quarantine.swap(false, Ordering::AcqRel);
+            own.given_up.watches_quarantine.swap(false, Ordering::AcqRel);
             let (rows, together) = own.captured();
             if rows.is_empty() && !together {
                 return;
             }
-            match own.came_back.load(Ordering::Relaxed) == seen {
+            match own.given_up.came_back.load(Ordering::Relaxed) == seen {
                 // The server may be alive, and take more of what was posted.
                 true if together => own.end(CallError::Captured(Outcome::Unknown), false),
                 true => rows.iter().for_each(|row| own.row_captured(row)),
@@ -214,24 +214,24 @@ impl ClientEnd {
     /// The rows of whose calls the server holds more slots than it may though nobody waits for them;
     /// and whether it holds too many of all rows together.
     fn captured(&self) -> (Vec<Arc<ClientRow>>, bool) {
-        let (alone, mut rows) = (self.rows.is_one(), self.rows.open());
+        let (alone, mut rows) = (self.shared.rows.is_one(), self.shared.rows.open());
         let _inside = self.lock();
         rows.retain(|row| self.quarantined_by(row.tag()) > row.quarantine(alone));
-        (rows, !alone && self.quarantined.load(Ordering::Relaxed) > QUARANTINE)
+        (rows, !alone && self.given_up.quarantined.load(Ordering::Relaxed) > QUARANTINE)
     }
 
     /// Leaves the slot of an abandoned call to the server until that answers. If the server holds
     /// too many for long, that closes the row, or the connection. Leaves the lock.
     fn quarantine(&self, answer: &Answer<'_>, inside: SpinGuard<'_>) {
         answer.slot.set(None);
-        let (quarantined, row) = (self.quarantined.load(Ordering::Relaxed) + 1, answer.row);
-        self.quarantined.store(quarantined, Ordering::Relaxed);
-        let most = row.quarantine(self.rows.is_one());
+        let (quarantined, row) = (self.given_up.quarantined.load(Ordering::Relaxed) + 1, answer.row);
+        self.given_up.quarantined.store(quarantined, Ordering::Relaxed);
+        let most = row.quarantine(self.shared.rows.is_one());
         let too_many = quarantined > most && !row.is_closed() && self.quarantined_by(row.tag()) > most;
         drop(inside);
         // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(answer.number);
-        if too_many || (quarantined > QUARANTINE && !self.rows.is_one()) {
+        if too_many || (quarantined > QUARANTINE && !self.shared.rows.is_one()) {
             self.captured_unless_answered();
         }
     }
@@ -251,8 +251,11 @@ impl ClientEnd {
 
     /// A slot that was quarantined comes back. Under the lock.
     pub(super) fn back_from_quarantine(&self, number: u16) {
-        self.quarantined.store(self.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        self.came_back.store(self.came_back.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        let given_up = &self.given_up;
+        given_up.quarantined.store(given_up.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        given_up
+            .came_back
+            .store(given_up.came_back.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // As in `give_up`.
         self.channel.cancel_word(number).set_deadline(None, false);
         self.slots.reclaim(number);

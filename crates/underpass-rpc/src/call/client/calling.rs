@@ -12,7 +12,7 @@ use crate::payload::message::{IN_REQUEST, Unsent, fill, fill_inline};
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
 use underpass_os::failpoint;
-use underpass_processor::{Line, lines};
+use underpass_processor::{DonationLine, Line, lines};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::{Woken, alone, force, outside_section, wait_on, wake_all_idle};
@@ -253,14 +253,14 @@ impl ClientEnd {
         let alone = inside.is_biased();
         // After the post, so that either this load sees the close, or the close sees the call (see
         // `close_alone`). The same holds for a line that is made dormant.
-        let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
+        let settled = !(self.closed.load(Ordering::Relaxed) | self.line.dormant.load(Ordering::Relaxed));
         let eased = (!away & alone & settled).then(at_ease);
         // After the post, as stores before it would delay it.
         count();
         drop(inside);
         failpoint!("client-posted");
         if !away {
-            self.unnotified.note();
+            self.server.unnotified.note();
         }
         if eased.is_none() {
             self.after_post(away.then_some(server_is_away), alone, settled);
@@ -350,7 +350,7 @@ impl ClientEnd {
     #[cold]
     fn server_is_away(&self, urgent: bool) {
         if urgent || self.placement.same_cpu_only || alone() {
-            self.owed.note();
+            self.server.owed.note();
         } else {
             self.ring(self.channel.claim());
         }

@@ -5,7 +5,9 @@ use crate::call::linkage::Delivered;
 use crate::call::slot_queue::Who;
 use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
+use crate::control::mailbox::ChannelMailbox;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
+use crate::control::watched_end::WatchedEnd;
 use crate::error::{CallError, Outcome};
 use std::iter;
 use std::sync::PoisonError;
@@ -77,6 +79,27 @@ impl HandleEvents for ClientEnd {
     }
 }
 
+impl WatchedEnd for ClientEnd {
+    fn mailbox(&self) -> &ChannelMailbox {
+        &self.mailbox
+    }
+
+    fn is_further(&self) -> bool {
+        Self::is_further(self)
+    }
+
+    fn is_closed(&self) -> bool {
+        Self::is_closed(self)
+    }
+
+    fn is_unwatched(&self) -> Vec<u64> {
+        if !Self::is_further(self) {
+            self.mailbox.hang_up();
+        }
+        self.end_further()
+    }
+}
+
 impl ClientEnd {
     /// The peer broke the protocol: closes the binding.
     #[cold]
@@ -91,7 +114,7 @@ impl ClientEnd {
     pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
         // First, so that each caller finds the reason.
-        self.rows.end(&ending);
+        self.shared.rows.end(&ending);
         if !self.close_alone(ending.clone()) {
             return;
         }
@@ -121,7 +144,7 @@ impl ClientEnd {
         self.lose_all();
         self.queue.take_all().iter().for_each(Who::call);
         self.lose_late_calls();
-        self.sharing.end();
+        self.shared.sharing.end();
         self.mailbox.hang_up();
         self.close_files();
         true

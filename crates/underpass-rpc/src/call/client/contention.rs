@@ -70,7 +70,7 @@ impl ClientEnd {
         let Some(other) = self.contention.note(thread_index as u32, || cpu::current() as u32, others) else {
             return;
         };
-        match &self.first {
+        match &self.shared.first {
             None => self.relieve(thread_index, other as usize),
             Some(first) => {
                 first.upgrade().into_iter().for_each(|first| first.relieve(thread_index, other as usize))

@@ -113,7 +113,7 @@ impl ClientEnd {
     /// The channel of this binding for the caller's activation.
     #[inline(always)]
     pub(super) fn nearest(&self) -> &Self {
-        match self.further.get() {
+        match self.shared.further.get() {
             None => self,
             Some(further) => further.of_caller().unwrap_or(self),
         }
@@ -121,12 +121,13 @@ impl ClientEnd {
 
     /// Whether thread `thread_index` may call over this channel although it has no place in any.
     pub(super) fn may_be_used_by(&self, thread_index: usize) -> bool {
-        self.further.get().is_some_and(|further| further.place(thread_index) == 0)
+        self.shared.further.get().is_some_and(|further| further.place(thread_index) == 0)
     }
 
     /// The further ends. Of the first end.
     pub(super) fn further_ends(&self) -> impl Iterator<Item = &Self> {
-        self.further
+        self.shared
+            .further
             .get()
             .into_iter()
             .flat_map(|further| further.ends.iter())
@@ -135,7 +136,7 @@ impl ClientEnd {
 
     /// Threads `thread_index` and `other` contend for a channel. Of the first end.
     pub(super) fn relieve(&self, thread_index: usize, other: usize) {
-        let further = self.further.get_or_init(|| Box::new(Further::new()));
+        let further = self.shared.further.get_or_init(|| Box::new(Further::new()));
         let held = critical();
         // Another thread divides the channels already.
         let Ok(mut plan) = further.plan.try_lock() else { return };
@@ -162,7 +163,7 @@ impl ClientEnd {
     /// with nothing.
     #[cold]
     pub(super) fn opened(&self, number: u8, mut files: PassedFiles) {
-        let asked = self.further.get().filter(|further| {
+        let asked = self.shared.further.get().filter(|further| {
             let _held = critical();
             further.plan().asker.is_some()
         });
@@ -191,7 +192,8 @@ impl ClientEnd {
 
     fn add(&self, further: &Further, number: u8, channel: Channel) {
         let mailbox = self.mailbox.another(number, OverflowBuffers::default());
-        let end = Self::beside(Some(self.own.clone()), self.rows.clone(), channel, mailbox, self.placement);
+        let end =
+            Self::beside(Some(self.own.clone()), self.shared.rows.clone(), channel, mailbox, self.placement);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };
         let held = critical();
@@ -202,7 +204,7 @@ impl ClientEnd {
         else {
             drop(plan);
             drop(held);
-            return clerk.released(key);
+            return clerk.unwatch(key);
         };
         plan.keys.push(key);
         plan.open += 1;
@@ -229,7 +231,7 @@ impl ClientEnd {
 
     /// Nobody wants the binding any more: returns the clerk's keys of its further channels.
     pub(crate) fn end_further(&self) -> Vec<u64> {
-        let Some(further) = self.further.get() else { return Vec::new() };
+        let Some(further) = self.shared.further.get() else { return Vec::new() };
         let _held = critical();
         let mut plan = further.plan();
         plan.ended = true;

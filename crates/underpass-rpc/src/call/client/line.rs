@@ -3,7 +3,9 @@
 use super::ClientEnd;
 use underpass_channel::{Donee, Doorbell};
 use underpass_os::{cpu, failpoint};
-use underpass_processor::{Line, patience, prompt_patience};
+use underpass_processor::{
+    ActiveLine, AwaitedLine, DonationLine, Line, PolledLine, SleepLine, patience, prompt_patience,
+};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// A busy processor wakes the server again after twice as many polls each time. Doubling stops
@@ -38,8 +40,8 @@ impl ClientEnd {
 
     /// A processor of this domain is lent to the server.
     fn lends(&self) {
-        if !self.lent.load(Ordering::Relaxed) {
-            self.lent.store(true, Ordering::Relaxed);
+        if !self.server.lent.load(Ordering::Relaxed) {
+            self.server.lent.store(true, Ordering::Relaxed);
         }
     }
 
@@ -47,9 +49,9 @@ impl ClientEnd {
     /// processor. `beside`: if the server has no other processor, its listener of this CPU is
     /// woken, and the kernel divides the CPU. Otherwise a processor of the server's own is woken.
     fn notify(&self, beside: bool) {
-        self.owed.settle();
-        self.lent.store(false, Ordering::Relaxed);
-        self.notify_retries.again(self.channel.posted());
+        self.server.owed.settle();
+        self.server.lent.store(false, Ordering::Relaxed);
+        self.server.notify_retries.again(self.channel.posted());
         let donee =
             (beside && self.placement.same_cpu_only).then(|| self.channel.donate(cpu::current())).flatten();
         match donee {
@@ -59,7 +61,7 @@ impl ClientEnd {
         }
     }
 
-    /// As [`Line::notify_again`], for tasks, which lend no processor.
+    /// As [`AwaitedLine::notify_again`], for tasks, which lend no processor.
     pub(super) fn notify_again_for_tasks(&self) {
         self.notify(false);
         self.ring_socket_if_untaken();
@@ -73,7 +75,7 @@ impl ClientEnd {
     }
 }
 
-impl Line for ClientEnd {
+impl PolledLine for ClientEnd {
     #[inline]
     fn poll(&self) -> bool {
         !self.is_left() && self.channel.receiving().pending() && self.take_what_came()
@@ -91,7 +93,9 @@ impl Line for ClientEnd {
     fn stirs(&self) -> bool {
         self.channel.receiving().pending()
     }
+}
 
+impl SleepLine for ClientEnd {
     fn park(&self, others: bool) -> Option<u32> {
         self.channel_owner.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().park(others))
@@ -116,81 +120,27 @@ impl Line for ClientEnd {
         // A kernel thread that sleeps, or that announced its sleep in between, must not lose its
         // doorbell; nor must a task that waits.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.waker_table.has_tasks() {
+        if self.line.sleepers.load(Ordering::SeqCst) > 0 || self.waker_table.has_tasks() {
             self.rearm();
         }
     }
 
     fn set_unpolled(&self) {
-        self.unpolled.store(true, Ordering::Relaxed);
+        self.line.unpolled.store(true, Ordering::Relaxed);
         self.channel.own_attention().set_unpolled();
     }
+}
 
-    fn enter(&self) {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        self.kernel.slept();
-    }
-
-    fn leave(&self, own: u32) {
-        self.channel_owner.resume();
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        self.channel.own_attention().look();
-        // Another waiter, which may sleep, must not lose its doorbell. It registered before it
-        // slept.
-        fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0
-            || self.waker_table.has_tasks()
-            || self.slots.leased() > own
-        {
-            self.rearm();
-        }
-    }
-
-    fn notify_again_after(&self, donated: bool) -> Option<u64> {
-        let awaits = self.slots.leased() > 0;
-        let times = || self.notify_retries.times(self.channel.posted());
-        if !donated && awaits && self.has_untaken() {
-            return Some(prompt_patience(times()));
-        }
-        // Relaxed, here and in `lends`: a thread that lends its processor checks this itself later.
-        let lent = || self.placement.same_cpu_only || self.lent.load(Ordering::Relaxed);
-        (donated || (awaits && lent())).then(|| patience(times()))
-    }
-
-    fn notify_again(&self) {
-        Line::call(self);
-        self.ring_socket_if_untaken();
-    }
-
-    fn notify_again_if_late(&self) {
-        if self.slots.leased() == 0 || !self.has_untaken() {
-            return;
-        }
-        let times = self.notify_retries.times(self.channel.posted());
-        if self.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
-            Line::notify_again(self);
-        }
-    }
-
-    fn awaits(&self) -> bool {
-        self.slots.leased() > 0
-    }
-
-    fn wake_spare(&self) {
-        if self.slots.leased() > 0 && self.unnotified.take() && self.channel.wake_spare() {
-            self.kernel.woke();
-        }
-    }
-
+impl ActiveLine for ClientEnd {
     fn used(&self) -> bool {
         // Relaxed: under the lock of the lines.
         let position = self.channel.receiving().position();
-        self.seen.swap(position, Ordering::Relaxed) != position
+        self.line.seen.swap(position, Ordering::Relaxed) != position
     }
 
     fn retire(&self) {
         // Relaxed: the barrier that follows when a line is made dormant orders it.
-        self.dormant.store(true, Ordering::Relaxed);
+        self.line.dormant.store(true, Ordering::Relaxed);
     }
 
     fn rests(&self) -> bool {
@@ -201,24 +151,84 @@ impl Line for ClientEnd {
         if self.is_closed() {
             return false;
         }
-        self.dormant.store(false, Ordering::Relaxed);
+        self.line.dormant.store(false, Ordering::Relaxed);
         // The next sweep shall find the line used.
-        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        self.line.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
     }
+}
 
+impl AwaitedLine for ClientEnd {
+    fn enter(&self) {
+        self.line.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.kernel.slept();
+    }
+
+    fn leave(&self, own: u32) {
+        self.channel_owner.resume();
+        self.line.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.channel.own_attention().look();
+        // Another waiter, which may sleep, must not lose its doorbell. It registered before it
+        // slept.
+        fence(Ordering::SeqCst);
+        if self.line.sleepers.load(Ordering::SeqCst) > 0
+            || self.waker_table.has_tasks()
+            || self.slots.leased() > own
+        {
+            self.rearm();
+        }
+    }
+
+    fn notify_again_after(&self, donated: bool) -> Option<u64> {
+        let awaits = self.slots.leased() > 0;
+        let times = || self.server.notify_retries.times(self.channel.posted());
+        if !donated && awaits && self.has_untaken() {
+            return Some(prompt_patience(times()));
+        }
+        // Relaxed, here and in `lends`: a thread that lends its processor checks this itself later.
+        let lent = || self.placement.same_cpu_only || self.server.lent.load(Ordering::Relaxed);
+        (donated || (awaits && lent())).then(|| patience(times()))
+    }
+
+    fn notify_again(&self) {
+        DonationLine::call(self);
+        self.ring_socket_if_untaken();
+    }
+
+    fn notify_again_if_late(&self) {
+        if self.slots.leased() == 0 || !self.has_untaken() {
+            return;
+        }
+        let times = self.server.notify_retries.times(self.channel.posted());
+        if self.server.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
+            AwaitedLine::notify_again(self);
+        }
+    }
+
+    fn awaits(&self) -> bool {
+        self.slots.leased() > 0
+    }
+
+    fn wake_spare(&self) {
+        if self.slots.leased() > 0 && self.server.unnotified.take() && self.channel.wake_spare() {
+            self.kernel.woke();
+        }
+    }
+}
+
+impl DonationLine for ClientEnd {
     #[inline]
     fn owed(&self) -> bool {
-        self.owed.is_noted()
+        self.server.owed.is_noted()
     }
 
     #[inline]
     fn overdue(&self) -> bool {
-        self.owed.is_overdue()
+        self.server.owed.is_overdue()
     }
 
     fn donate(&self) -> bool {
-        self.owed.settle();
+        self.server.owed.settle();
         let donee = self.channel.donate(cpu::current());
         if let Some(donee) = donee {
             failpoint!("client-donated");
@@ -229,12 +239,12 @@ impl Line for ClientEnd {
     }
 
     fn begin_to_give_way(&self) -> Option<usize> {
-        self.owed.settle();
+        self.server.owed.settle();
         let cpu = cpu::current();
         let Some(donee) = self.channel.give_way(cpu) else {
             // D5. To note it again would leave it to the next thread that polls. But all threads
             // that have polled in between may sleep (N1).
-            Line::call(self);
+            DonationLine::call(self);
             return None;
         };
         failpoint!("client-donated");
@@ -254,7 +264,9 @@ impl Line for ClientEnd {
     fn call(&self) {
         self.notify(true);
     }
+}
 
+impl Line for ClientEnd {
     fn spun(&self, paid: bool) {
         self.kernel.spun(paid);
     }

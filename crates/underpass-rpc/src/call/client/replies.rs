@@ -208,7 +208,7 @@ impl ClientEnd {
     /// Announces a sleep on behalf of the threads that sleep already, because a doorbell for them
     /// may have gone to another.
     pub(super) fn rearm(&self) {
-        if self.unpolled.load(Ordering::Relaxed) || self.waker_table.has_tasks() {
+        if self.line.unpolled.load(Ordering::Relaxed) || self.waker_table.has_tasks() {
             self.channel.own_attention().set_unpolled();
         }
         self.channel.own_attention().park(false);

@@ -105,8 +105,8 @@ impl ClientEnd {
     /// The server has opened the row `tag`. Of the first end.
     pub(crate) fn add_row(&self, tag: Tag) -> Arc<ClientRow> {
         let row = Arc::new(ClientRow::new(tag));
-        self.rows.open.fetch_add(1, Ordering::Relaxed);
-        let (closed, same) = self.rows.with(|table| {
+        self.shared.rows.open.fetch_add(1, Ordering::Relaxed);
+        let (closed, same) = self.shared.rows.with(|table| {
             // The index may be that of a row that the server has closed, and of which it tells late.
             let same: Vec<_> = table
                 .rows
@@ -123,14 +123,14 @@ impl ClientEnd {
             self.close_row(&other, Ending::of_row(false));
         }
         if let Some(ending) = closed {
-            self.rows.close(&row, ending);
+            self.shared.rows.close(&row, ending);
         }
         row
     }
 
     /// The server has closed a row. Of the first end.
     pub(super) fn row_closed(&self, tag: Tag, revoked: bool) {
-        let row = self.rows.with(|table| {
+        let row = self.shared.rows.with(|table| {
             let row = table.rows.get(&tag).map(Weak::upgrade);
             if row.is_none() {
                 // Perhaps the answer that brings this row is under way on another socket. A server
@@ -159,7 +159,7 @@ impl ClientEnd {
     ///
     /// So the caller finds the row closed, or this function finds the caller.
     pub(super) fn close_row(&self, row: &ClientRow, ending: Ending) -> bool {
-        if !self.rows.close(row, ending) {
+        if !self.shared.rows.close(row, ending) {
             return false;
         }
         for end in iter::once(self).chain(self.further_ends()) {
@@ -191,8 +191,8 @@ impl ClientEnd {
     /// goes on, so the server is told. Of the first end.
     pub(crate) fn drop_row(&self, row: &ClientRow, tell: bool) {
         let tag = row.tag();
-        let was_open = self.rows.close(row, Ending::of_row(false));
-        self.rows.with(|table| {
+        let was_open = self.shared.rows.close(row, Ending::of_row(false));
+        self.shared.rows.with(|table| {
             table.rows.remove(&tag);
             for (number, gone) in (0..).zip(&mut table.gone) {
                 *gone = gone.plus(&row.carried(number));
@@ -208,7 +208,7 @@ impl ClientEnd {
         if self.mailbox.release(tag) {
             return;
         }
-        let first = self.rows.with(|table| {
+        let first = self.shared.rows.with(|table| {
             table.untold.push(tag);
             table.untold.len() == 1
         });
@@ -216,7 +216,7 @@ impl ClientEnd {
             let own = self.own.clone();
             timer::set(clock::deadline_ns(AGAIN), move || {
                 let Some(own) = own.upgrade().filter(|own| !own.is_closed()) else { return };
-                let untold = own.rows.with(|table| std::mem::take(&mut table.untold));
+                let untold = own.shared.rows.with(|table| std::mem::take(&mut table.untold));
                 untold.into_iter().for_each(|tag| own.release(tag));
             });
         }
@@ -236,7 +236,7 @@ impl ClientEnd {
     pub(super) fn row_captured(&self, row: &ClientRow) {
         let first = self.first_end();
         let first = first.as_deref().unwrap_or(self);
-        if self.rows.is_one() {
+        if self.shared.rows.is_one() {
             return first.end(CallError::Captured(Outcome::Unknown), false);
         }
         if first.close_row(row, Ending::captured()) {
@@ -252,7 +252,7 @@ impl ClientEnd {
 
     #[cold]
     fn is_below_share(&self, tag: Tag) -> bool {
-        self.rows.is_one() || self.leased_by(tag) < SHARE
+        self.shared.rows.is_one() || self.leased_by(tag) < SHARE
     }
 
     /// How many slots the calls over the row have.

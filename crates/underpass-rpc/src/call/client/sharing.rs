@@ -36,7 +36,7 @@ impl ClientEnd {
         let closed = || ShareError::Call(*row.reason(Outcome::NotStarted));
         // Queued in the order of the questions. A thread that closes the binding sets `closed`
         // before it looks for askers.
-        let asked = self.sharing.with(|askers| {
+        let asked = self.shared.sharing.with(|askers| {
             (!row.is_closed()).then(|| {
                 self.mailbox.share(row.tag())?;
                 // The answer comes after this, as the clerk needs the lock that is held here.
@@ -58,7 +58,7 @@ impl ClientEnd {
     /// The server has answered. Returns `false` if nobody has asked.
     pub(super) fn handed(&self, tickets: Vec<Ticket>) -> bool {
         tickets.into_iter().all(|ticket| {
-            let asker = self.sharing.with(|askers| askers.pop_front());
+            let asker = self.shared.sharing.with(|askers| askers.pop_front());
             // The asker may have stopped waiting.
             asker.is_some_and(|asker| {
                 let _ = asker.send(ticket);

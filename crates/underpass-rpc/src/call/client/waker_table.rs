@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_os::{barrier, clock};
-use underpass_processor::{Line, patience, prompt_patience};
+use underpass_processor::{AwaitedLine, patience, prompt_patience};
 use underpass_seam::TryLock;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
@@ -144,7 +144,7 @@ impl ClientEnd {
             self.kernel.entered(1);
             self.poll_all();
         }
-        Line::wake_spare(self);
+        AwaitedLine::wake_spare(self);
         if self.may_be_held_up() {
             self.notify_again_in_time();
         }
@@ -168,7 +168,7 @@ impl ClientEnd {
 
     /// Sets the timer. The delay is short if the timer is for calls that were not taken.
     fn notify_again_after_pause(&self, untaken: bool) {
-        let times = self.notify_retries.times(self.channel.posted());
+        let times = self.server.notify_retries.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
         crate::control::timer::set(clock::now_ns() + after, move || {
@@ -180,7 +180,8 @@ impl ClientEnd {
 
     /// The timer has fired.
     fn notify_again_now(own: &Arc<Self>, untaken: bool) {
-        let notifies_again = Line::notify_again_after(&**own, false).is_some() && own.waker_table.has_tasks();
+        let notifies_again =
+            AwaitedLine::notify_again_after(&**own, false).is_some() && own.waker_table.has_tasks();
         match notifies_again && own.may_be_held_up() {
             // The calls for which the timer was set have been taken. It is set again for the
             // others.

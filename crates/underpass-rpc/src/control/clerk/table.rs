@@ -4,9 +4,9 @@ use super::offer::Offer;
 use crate::binding::family::Family;
 use crate::binding::limits::ChannelQuota;
 use crate::binding::row::BindingRow;
-use crate::call::client::ClientEnd;
 use crate::control::connection::Connection;
 use crate::control::peer_death::PeerDeathWatch;
+use crate::control::watched_end::WatchedEnd;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::FileThread;
 use std::collections::{BTreeMap, HashMap};
@@ -37,12 +37,9 @@ pub(super) enum WatchEntry {
         by: Arc<BindingRow>,
         quota: ChannelQuota,
     },
-    Client {
-        end: Arc<ClientEnd>,
-        line: Arc<dyn Line>,
-    },
-    Server {
-        end: Arc<ServerEnd>,
+    /// The end of a channel, of a client or a server.
+    Channel {
+        end: Arc<dyn WatchedEnd>,
         line: Arc<dyn Line>,
     },
     /// Receives the files that the domains of one user pass.
@@ -64,10 +61,8 @@ impl WatchEntry {
             Self::Export(exported) => exported.listening.as_fd(),
             Self::PendingConnection { socket, .. } => socket.as_fd(),
             Self::Ticket { socket, .. } => socket.as_fd(),
-            Self::Client { end, .. } if end.is_further() => return None,
-            Self::Client { end, .. } => end.mailbox().as_fd(),
-            Self::Server { end, .. } if end.is_further() => return None,
-            Self::Server { end, .. } => end.mailbox().as_fd(),
+            Self::Channel { end, .. } if end.is_further() => return None,
+            Self::Channel { end, .. } => end.mailbox().as_fd(),
             Self::FileThread(thread) => thread.exchange().as_fd(),
             Self::EndSignal(bell) => *bell,
             Self::Process { process, .. } => process.as_fd(),
@@ -79,10 +74,9 @@ impl WatchEntry {
         match self {
             Self::PendingConnection { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            // Its rows are of exports.
-            Self::Server { .. } => false,
-            Self::Export(_)
-            | Self::Client { .. }
+            // A connection is of no export: its rows are.
+            Self::Channel { .. }
+            | Self::Export(_)
             | Self::FileThread(_)
             | Self::EndSignal(_)
             | Self::Process { .. } => false,
@@ -126,8 +120,10 @@ impl WatchTable {
             WatchEntry::PendingConnection { user, .. } => {
                 self.pending.insert(key, (now, *user));
             }
-            WatchEntry::Server { end, .. } if !end.is_further() => {
-                self.connections.insert(end.family().secret(), Arc::downgrade(end.family()));
+            WatchEntry::Channel { end, .. } if !end.is_further() => {
+                if let Some(family) = end.family() {
+                    self.connections.insert(family.secret(), Arc::downgrade(family));
+                }
             }
             _ => {}
         }
@@ -141,8 +137,10 @@ impl WatchTable {
             WatchEntry::PendingConnection { .. } => {
                 self.pending.remove(&key);
             }
-            WatchEntry::Server { end, .. } if !end.is_further() => {
-                self.connections.remove(&end.family().secret());
+            WatchEntry::Channel { end, .. } if !end.is_further() => {
+                if let Some(family) = end.family() {
+                    self.connections.remove(&family.secret());
+                }
             }
             _ => {}
         }
@@ -157,7 +155,7 @@ impl WatchTable {
     /// The server's ends of all channels.
     pub(super) fn served(&self) -> Vec<Arc<ServerEnd>> {
         let end = |row: &WatchEntry| match row {
-            WatchEntry::Server { end, .. } => Some(end.clone()),
+            WatchEntry::Channel { end, .. } => end.clone().served(),
             _ => None,
         };
         self.rows.values().filter_map(end).collect()
@@ -166,7 +164,7 @@ impl WatchTable {
     /// The bindings of these exports.
     pub(super) fn bindings(&self, exports: &[u64]) -> Vec<Arc<BindingRow>> {
         let family = |row: &WatchEntry| match row {
-            WatchEntry::Server { end, .. } if !end.is_further() => Some(end.family().clone()),
+            WatchEntry::Channel { end, .. } if !end.is_further() => end.family().cloned(),
             _ => None,
         };
         self.rows.values().filter_map(family).flat_map(|family| family.rows_of(exports)).collect()
@@ -175,7 +173,7 @@ impl WatchTable {
     /// The keys of connections that are closed and only wait to be cleared away.
     pub(super) fn closed_connections(&self) -> Vec<u64> {
         self.keys(
-            |_, row| matches!(row, WatchEntry::Server { end, .. } if !end.is_further() && end.is_closed()),
+            |_, row| matches!(row, WatchEntry::Channel { end, .. } if end.family().is_some() && !end.is_further() && end.is_closed()),
         )
     }
 

@@ -9,7 +9,9 @@ use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload, Tag};
 use underpass_os::failpoint;
-use underpass_processor::{CallProgress, Line, LineOwner};
+use underpass_processor::{
+    ActiveLine, AwaitedLine, CallProgress, DonationLine, Line, LineOwner, PolledLine, SleepLine,
+};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
@@ -65,7 +67,7 @@ impl ServerEnd {
     }
 }
 
-impl Line for ServerEnd {
+impl PolledLine for ServerEnd {
     #[inline]
     fn poll(&self) -> bool {
         false
@@ -106,7 +108,9 @@ impl Line for ServerEnd {
     fn stirs(&self) -> bool {
         self.channel.receiving().pending()
     }
+}
 
+impl SleepLine for ServerEnd {
     fn park(&self, others: bool) -> Option<u32> {
         Some(self.channel.own_attention().park(others))
     }
@@ -131,15 +135,9 @@ impl Line for ServerEnd {
     fn set_unpolled(&self) {
         self.channel.own_attention().set_unpolled();
     }
+}
 
-    fn wake_spare(&self) {
-        // One of the client's processors may be busy with a thread, while another sleeps whose
-        // threads wait for replies.
-        if self.unnotified.take() {
-            self.wake_spare_now();
-        }
-    }
-
+impl ActiveLine for ServerEnd {
     fn used(&self) -> bool {
         // Relaxed: under the lock of the lines.
         let position = self.channel.receiving().position();
@@ -168,7 +166,19 @@ impl Line for ServerEnd {
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
     }
+}
 
+impl AwaitedLine for ServerEnd {
+    fn wake_spare(&self) {
+        // One of the client's processors may be busy with a thread, while another sleeps whose
+        // threads wait for replies.
+        if self.unnotified.take() {
+            self.wake_spare_now();
+        }
+    }
+}
+
+impl DonationLine for ServerEnd {
     fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
         let donation = self.channel.donation(cpu).filter(|_| !self.is_closed())?;
         // Relaxed, here and below: the listener's own bit.
@@ -217,7 +227,9 @@ impl Line for ServerEnd {
         self.ring(self.channel.recall(cpu, stays));
         failpoint!("server-returned");
     }
+}
 
+impl Line for ServerEnd {
     fn owner(&self) -> Option<&LineOwner> {
         Some(&self.owner)
     }
