@@ -102,8 +102,13 @@ fn types_of_every_shape() {
 }
 
 #[test]
-fn methods_and_fields_that_were_added() {
+fn methods_that_were_added() {
     compare("versions");
+}
+
+#[test]
+fn structs_to_which_fields_were_added() {
+    compare("extensible");
 }
 
 #[test]
