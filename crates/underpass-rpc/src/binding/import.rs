@@ -356,8 +356,6 @@ fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError
     }
 }
 
-/// The client's end of a new binding, and its key at the clerk. `files` are the region and, if the
-/// binding was made by a ticket, the socket that the server reads. Its A-stacks have `astack` bytes.
 /// The version of the interface that the server has chosen.
 fn agreed_version(path: &Path, descriptor: &Descriptor, hash: u64) -> Result<InterfaceVersion, ImportError> {
     descriptor.version(hash).ok_or_else(|| {
@@ -365,6 +363,9 @@ fn agreed_version(path: &Path, descriptor: &Descriptor, hash: u64) -> Result<Int
     })
 }
 
+/// The client's end of a new binding, and its key at the clerk. `files` are the region and, if the
+/// binding was made by a ticket, the socket that the server reads. Its A-stacks have `astack`
+/// bytes.
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
