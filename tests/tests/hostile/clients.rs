@@ -432,7 +432,7 @@ fn a_hello_of_garbage_is_refused() {
     let other_region =
         to_bytes(&((magic, VERSION, 1u64 << 40), [hash].as_slice(), (false, None::<u32>, false)));
     let with_versions = |hashes: &[u64]| {
-        let clock = (ahead_ns(), now_ns());
+        let clock = (clock::ahead_ns(), clock::now_ns());
         to_bytes(&(HEAD, hashes, (false, None::<u32>, false), clock, Vec::<u128>::new()))
     };
     let no_bool = [&honest[..25], &[7, 9]].concat();
