@@ -359,9 +359,8 @@ fn giving_up_reaches_what_a_handler_awaits() {
             told,
             [Err(CallError::Abandoned(Outcome::Unknown)), Err(CallError::Cancelled(Outcome::Unknown))]
         );
-        while said.lock().unwrap().len() < 3 {
-            smol::future::yield_now().await;
-        }
+        // The handlers were dropped together with the calls that they awaited, unless one was being
+        // polled just then.
         let said = said.lock().unwrap().clone();
         assert!(said.iter().all(|told| *told == Err(CallError::Cancelled(Outcome::Unknown))), "{said:?}");
     });

@@ -50,10 +50,7 @@ impl ClientEnd {
         let number = self.enter_late_call(answer.linkage())?;
         // From here on the slot may be another's.
         under_way.inspect(|call| call.has_none());
-        if let Some(slot) = answer.slot.take() {
-            self.give_back_unused(slot);
-        }
-        self.collect();
+        self.collect(answer.slot.take());
         Ok(number)
     }
 

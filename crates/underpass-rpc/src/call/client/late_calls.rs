@@ -185,7 +185,7 @@ impl ClientEnd {
             (Some(late), None) => self.tell_of_late_call(late),
             (None, _) => return false,
         }
-        self.collect();
+        self.collect(None);
         true
     }
 
@@ -253,21 +253,29 @@ impl ClientEnd {
     }
 
     /// *C1:* makes the call that collects the next late answer, unless there is one, or no late
-    /// call is unanswered.
-    pub(super) fn collect(&self) {
+    /// call is unanswered. Uses the slot `spare` for it, or gives that back.
+    pub(super) fn collect(&self, spare: Option<Slot>) {
         let held = critical();
-        let mut table = self.late.table();
-        if self.is_closed() || table.collect.is_some() || table.unanswered == 0 {
-            return;
+        let spare = self.collect_under(self.late.table(), spare);
+        drop(held);
+        spare.into_iter().for_each(|slot| self.give_back_unused(slot));
+    }
+
+    /// The same under the lock, which this leaves. As long as a call is unanswered, a slot is
+    /// leased on its behalf at any time at which the lock is free: so sleepers of this channel
+    /// announce themselves. Returns `spare` if it does not use it.
+    fn collect_under(&self, mut table: MutexGuard<'_, Table>, spare: Option<Slot>) -> Option<Slot> {
+        let is_needed = table.collect.is_none() && table.unanswered > 0 && !self.is_closed();
+        if !is_needed {
+            return spare;
         }
+        let mut left = None;
         let mut inside = self.lock();
-        let slot = match self.slots.lease(SLOTS) {
+        let slot = match spare.or_else(|| self.slots.lease(SLOTS)) {
             Some(slot) => slot,
+            None if table.queued.is_some() => return None,
             None => {
                 drop(inside);
-                if table.queued.is_some() {
-                    return;
-                }
                 // Enters the queue and then tries to lease: see `SlotQueue`.
                 let waker = Waker::from(Arc::new(Collector(self.own.clone())));
                 let wish = SlotWish { most: SLOTS, row: Tag::NONE };
@@ -275,31 +283,25 @@ impl ClientEnd {
                 inside = self.lock();
                 let Some(slot) = self.slots.lease(SLOTS) else {
                     table.queued = Some(place);
-                    return;
+                    return None;
                 };
-                drop(inside);
-                drop(table);
-                self.queue.leave_task(place, |wish| {
-                    let _inside = self.lock();
-                    self.has_room(wish)
-                });
-                table = self.late.table();
-                if table.collect.is_some() {
-                    drop(table);
-                    return self.give_back_unused(slot);
-                }
-                inside = self.lock();
+                left = Some(place);
                 slot
             }
         };
-        let number = slot.number();
-        self.linkage(number).collects();
+        let request = Cell { bounded: true, ..Cell::new(slot.number(), COLLECT) };
+        self.linkage(slot.number()).collects();
         table.collect = Some(slot);
         drop(table);
-        drop(held);
-        let request = Cell { bounded: true, ..Cell::new(number, COLLECT) };
         self.post(inside, &request, || self.call_server(), || (), || ());
         failpoint!("client-collects");
+        if let Some(place) = left {
+            self.queue.leave_task(place, |wish| {
+                let _inside = self.lock();
+                self.has_room(wish)
+            });
+        }
+        None
     }
 
     /// *C4:* an answer has come to the call that collects, over slot `number`.
@@ -338,14 +340,13 @@ impl ClientEnd {
                 }
                 None => false,
             };
-        drop(table);
+        let spare = self.collect_under(table, spare);
         drop(held);
         failpoint!("client-collected");
         spare.into_iter().for_each(|slot| self.give_back_unused(slot));
         unwanted.into_iter().for_each(|answer| self.drop_answer(answer));
-        match known {
-            true => self.collect(),
-            false => drop(self.violated("an answer to no late call")),
+        if !known {
+            self.violated("an answer to no late call");
         }
         if let Some(who) = woken {
             who.call();
@@ -388,6 +389,6 @@ impl Wake for Collector {
         let place = end.late.table().queued.take();
         drop(held);
         drop(place);
-        end.collect();
+        end.collect(None);
     }
 }
