@@ -88,12 +88,27 @@ pub(crate) fn serve_donated(role: &ChildRole) -> Result<(), BenchError> {
 
 /// Makes a server that exports the interface under this name.
 pub(crate) fn exporting(name: &str) -> Server {
-    Server::new().export(name, Probe::serve(Answers))
+    export(Server::new(), name)
+}
+
+/// The same, beside what `server` exports already.
+pub(crate) fn export(server: Server, name: &str) -> Server {
+    server.export(name, Probe::serve(Answers))
 }
 
 /// Makes another binding of the interface.
 pub(crate) fn bind() -> Result<ProbeClient, BenchError> {
     bind_to(NAME)
+}
+
+/// The same, over a connection of its own.
+pub(crate) fn bind_apart() -> Result<ProbeClient, BenchError> {
+    bind_apart_to(NAME)
+}
+
+/// Makes a binding of the interface that is exported under this name, over a connection of its own.
+pub(crate) fn bind_apart_to(name: &str) -> Result<ProbeClient, BenchError> {
+    Ok(ProbeClient::import_apart_within(name, APPEAR)?)
 }
 
 /// Makes another binding of the interface that is exported under this name.

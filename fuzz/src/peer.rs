@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, CANCEL_WORDS,
 };
-use underpass_channel::{OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory};
+use underpass_channel::{
+    OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory, Tag,
+};
 use underpass_os::{PayloadFile, Socket};
 
 /// The slots that most messages name. There are few, so that the messages meet.
@@ -122,6 +124,8 @@ pub struct Message {
     result: Vec<u8>,
     place: u8,
     bounded: bool,
+    /// A claimed tag instead of the tag of the row.
+    tag: Option<u64>,
     /// A claimed length instead of the true one.
     lie: Option<u64>,
     file: File,
@@ -147,7 +151,14 @@ impl<'a> Arbitrary<'a> for Message {
         };
         let slot = Slot::arbitrary(u)?.0;
         let (place, bounded) = (u.arbitrary()?, u.ratio(1, 4)?);
-        Ok(Self { slot, procedure, outcome, arguments, result, place, bounded, lie, file: u.arbitrary()? })
+        let tag = match u.int_in_range(0..=20)? {
+            0 => Some(u.arbitrary()?),
+            // The row of the next binding, or one that was there before.
+            1 => Some(Tag::new(u.int_in_range(0..=9)?, u.int_in_range(0..=3)?).word()),
+            _ => None,
+        };
+        let file = u.arbitrary()?;
+        Ok(Self { slot, procedure, outcome, arguments, result, place, bounded, tag, lie, file })
     }
 }
 
@@ -280,7 +291,9 @@ impl Peer {
     fn post(&self, message: &Message) {
         let bytes = if self.replies { &message.result } else { &message.arguments };
         let what = if self.replies { message.outcome } else { message.procedure };
-        let mut cell = Cell { bounded: message.bounded, ..Cell::new(message.slot, what) };
+        let tag = message.tag.map_or(Tag::new(0, 1), Tag::of_word);
+        let new = if self.replies { Cell::new(message.slot, what) } else { Cell::request(message.slot, what, tag) };
+        let (mut cell, begin) = (Cell { bounded: message.bounded, ..new }, new.length as usize);
         let length = message.lie.unwrap_or(bytes.len() as u64);
         match message.place % 8 {
             7 => (cell.place, cell.length) = (PayloadPlace::OverflowBuffer, length as u32),
@@ -301,13 +314,13 @@ impl Peer {
                 let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
                 let _ = self.socket.send(&announced, &files);
             }
-            place if place % 4 == 1 || bytes.len() > INLINE => {
+            place if place % 4 == 1 || bytes.len() > INLINE - begin => {
                 self.fill_stack(message.slot, 0, bytes);
                 (cell.place, cell.length) = (PayloadPlace::Stack, length as u32);
             }
             _ => {
-                cell.payload.0[..bytes.len()].copy_from_slice(bytes);
-                cell.length = length as u32;
+                cell.payload.0[begin..][..bytes.len()].copy_from_slice(bytes);
+                cell.length = (length as u32).wrapping_add(begin as u32);
             }
         }
         // It claims that all its earlier messages have been received, so that it stays on the lines

@@ -2,10 +2,10 @@
 
 use crate::interface::TargetClient;
 use crate::peer::{Peer, Step};
-use arbitrary::{Arbitrary, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use underpass_channel::layout::{REGION, STACK, VERSION};
-use underpass_channel::{Channel, Fence};
+use underpass_channel::{Channel, Fence, Tag};
 use underpass_os::{Directory, Socket, clock};
 use underpass_wire::to_bytes;
 
@@ -30,6 +30,8 @@ const LONGEST: usize = 64 << 10;
 pub enum Greeting {
     /// The message of an honest domain.
     Honest,
+    /// That of an honest domain with secrets of connections that others have.
+    Shows(Vec<u128>),
     /// Any message.
     Other(Vec<u8>),
     /// The message of a domain that knows these versions of the interface, beside those that there
@@ -57,8 +59,9 @@ impl<'a> Arbitrary<'a> for Greeting {
     fn arbitrary(u: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         // A client without a binding tries little else.
         Ok(match u.int_in_range(0..=31u8)? {
-            0..28 => Self::Honest,
-            28 => Self::Versions(u.arbitrary()?),
+            0..27 => Self::Honest,
+            27 => Self::Versions(u.arbitrary()?),
+            28 => Self::Shows(u.arbitrary()?),
             29 => Self::Other(u.arbitrary()?),
             30 => Self::Damaged(u.arbitrary()?),
             _ => Self::Silence,
@@ -70,11 +73,12 @@ impl Greeting {
     /// The message of a client.
     pub fn of_client(&self) -> Option<Vec<u8>> {
         let clock = (clock::ahead_ns(), clock::now_ns());
+        let secrets = if let Self::Shows(secrets) = self { secrets.clone() } else { Vec::new() };
         let hashes = match self {
             Self::Versions(versions) => versions.hashes(),
             _ => TargetClient::descriptor().hashes(),
         };
-        self.bytes(to_bytes(&(HEAD, hashes, CAPABILITIES, clock)))
+        self.bytes(to_bytes(&(HEAD, hashes, CAPABILITIES, clock, secrets)))
     }
 
     /// The message of a server.
@@ -83,12 +87,13 @@ impl Greeting {
             Self::Versions(versions) => versions.hashes().first().copied().unwrap_or_default(),
             _ => TargetClient::descriptor().hash,
         };
-        self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, hash, None::<u128>)))
+        let first = Tag::new(0, 1).word();
+        self.bytes(to_bytes(&(HEAD, WELCOME, CAPABILITIES, hash, None::<u128>, 1u128, first)))
     }
 
     fn bytes(&self, honest: Vec<u8>) -> Option<Vec<u8>> {
         match self {
-            Self::Honest | Self::Versions(_) => Some(honest),
+            Self::Honest | Self::Versions(_) | Self::Shows(_) => Some(honest),
             // A message without bytes is no message.
             Self::Other(bytes) => (!bytes.is_empty()).then(|| bytes.clone()),
             Self::Damaged(changes) => {
@@ -190,6 +195,8 @@ impl Visitor {
     fn say(&self, kind: u8) {
         let mut bytes = [0; 16];
         bytes[0] = kind;
+        // Its only row.
+        bytes[8..].copy_from_slice(&Tag::new(0, 1).word().to_le_bytes());
         // A socket that is full or closed accepts no more.
         let _ = self.sending.send(&bytes, &[]);
     }

@@ -276,15 +276,16 @@ fn connect(name: &str) -> io::Result<UnixStream> {
 
 impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
-        // Imports all bindings, or none.
-        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import(name)).collect();
+        // Imports all bindings, or none. Each has a connection of its own, as if it were the only
+        // one.
+        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import_apart(name)).collect();
         self.bindings.extend(all?);
         Ok(())
     }
 
-    /// The same, each over a connection of its own.
-    fn import_apart(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
-        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import_apart(name)).collect();
+    /// The same, over the connection that the other bindings of this kind share.
+    fn join(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
+        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import(name)).collect();
         self.bindings.extend(all?);
         Ok(())
     }
@@ -303,7 +304,7 @@ impl Own {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
             "import" => told(self.import(words[1], number(2))),
-            "apart" => told(self.import_apart(words[1], number(2))),
+            "connect" => told(self.join(words[1], number(2))),
             // Drops one binding. Those behind it get the numbers below theirs.
             "release" => {
                 self.bindings.remove(number(1));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use underpass::AllLeased;
-use underpass_channel::layout::{REGION, STACK, STACKS, region, stack_of};
+use underpass_channel::layout::{REGION, STACK, STACKS, stack_of, stack_of_connection};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Tight, TightClient, Trying, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -91,20 +91,16 @@ fn sizes_and_numbers_follow_from_the_interface() {
 }
 
 #[test]
-fn a_region_is_as_large_as_its_interface_needs() {
-    let (_alone, _watchdog) = (alone(), Watchdog::new("a_region_is_as_large_as_its_interface_needs"));
+fn a_region_has_default_a_stacks_unless_its_first_interface_wants_more() {
+    let _watchdog = Watchdog::new("a_region_has_default_a_stacks_unless_its_first_interface_wants_more");
+    let _alone = alone();
     let (_server, client) = tight("small");
     assert_eq!(client.sum([3; 25]), Ok(75));
-    let small = region(stack_of(200));
-    assert_eq!(regions().iter().map(|region| region.0).collect::<Vec<_>>(), [small]);
-    println!("regions: {} {small} {REGION}", region(0));
-    assert!(small * 50 < REGION, "two A-stacks of default size would not fit into it: {small}");
-    let server = ServerProcess::start(SERVER, &Room::name("large"), "probe");
-    let probe = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
-    assert_eq!(probe.add(1, 2), Ok(3));
-    let mut sizes: Vec<_> = regions().iter().map(|region| region.0).collect();
-    sizes.sort_unstable();
-    assert_eq!(sizes, [small, REGION]);
+    // Later interfaces of the connection share the A-stacks, so a small one gets no less.
+    assert_eq!(regions().iter().map(|region| region.0).collect::<Vec<_>>(), [REGION]);
+    assert_eq!([0, 200, STACK].map(stack_of_connection), [STACK; 3]);
+    assert_eq!(stack_of_connection(STACK + 1), stack_of(STACK + 1));
+    assert_eq!(stack_of_connection(usize::MAX), stack_of(usize::MAX));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn receptions(of: &str, change: impl FnOnce(Server) -> Server) -> (Running, [Str
 fn bound(names: &[String]) -> Puppet {
     let mut puppet = Puppet::start(SERVER);
     for name in names {
-        assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+        assert_eq!(puppet.ask(&format!("connect {name} 1")), "()");
     }
     puppet
 }
@@ -238,7 +238,7 @@ fn a_revoked_binding_frees_its_callers_and_no_others() {
     assert_eq!(told.iter().filter(|told| told.contains("Revoked(Unknown")).count(), 3, "{told:?}");
     // The slots of the calls whose callers were freed have come back.
     receptionist.open.store(0, Ordering::SeqCst);
-    assert_eq!(puppet.ask(&format!("import {} 1", names[0])), "()");
+    assert_eq!(puppet.ask(&format!("connect {} 1", names[0])), "()");
     assert_eq!((puppet.ask("add 2"), regions_of("self")), ("3".to_owned(), 2));
 }
 
@@ -313,8 +313,8 @@ fn each_import_is_authorized() {
         .authorize(move |_| seen.fetch_add(1, Ordering::SeqCst) != 1);
     let (running, names, _) = receptions("authorized", |server| server.export(&name, decided));
     let mut puppet = bound(&[names[0].clone(), name.clone()]);
-    assert!(puppet.ask(&format!("import {name} 1")).contains("NotAuthorized"));
-    assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+    assert!(puppet.ask(&format!("connect {name} 1")).contains("NotAuthorized"));
+    assert_eq!(puppet.ask(&format!("connect {name} 1")), "()");
     assert_eq!((asked.load(Ordering::SeqCst), count(&running), regions_of("self")), (3, 3, 1));
 }
 
@@ -341,7 +341,7 @@ fn another_user_has_another_connection() {
     let mut puppets = [Puppet::start(SERVER), Puppet::of_user(SERVER, SOMEBODY)];
     for puppet in &mut puppets {
         for name in &names {
-            assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+            assert_eq!(puppet.ask(&format!("connect {name} 1")), "()");
         }
         assert_eq!((puppet.ask("add 0"), puppet.ask("add 1")), ("3".to_owned(), "3".to_owned()));
     }

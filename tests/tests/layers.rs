@@ -238,7 +238,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "threads/thread.rs",
         ],
     ),
-    ("underpass-rpc", &["call/waiting.rs", "dispatch/exclusive.rs"]),
+    ("underpass-rpc", &["call/waiting.rs", "dispatch/exclusive.rs", "dispatch/rows_in_use.rs"]),
     ("underpass-seam", &["gate.rs", "local_word.rs", "preempt_flag.rs", "static_slot.rs", "try_lock.rs"]),
     ("underpass-sync", &["lock_cell.rs", "suspend.rs", "wait_queue.rs"]),
     ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),

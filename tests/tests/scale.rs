@@ -1,5 +1,5 @@
-//! Many bindings. Those that carry no calls are polled by nobody and take little memory. Nothing is
-//! left of them when they end.
+//! Many bindings, each with a connection of its own. Those that carry no calls are polled by nobody
+//! and take little memory. Nothing is left of them when they end.
 
 use std::sync::{Mutex, PoisonError};
 use underpass::thread;
@@ -17,7 +17,7 @@ fn bindings() -> usize {
 }
 
 fn open(name: &str, count: usize) -> Vec<ProbeClient> {
-    let import = |_| ProbeClient::import_within(name, ServerProcess::soon()).unwrap();
+    let import = |_| ProbeClient::import_apart_within(name, ServerProcess::soon()).unwrap();
     (0..count).map(import).collect()
 }
 

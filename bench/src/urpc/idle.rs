@@ -59,7 +59,7 @@ impl Used {
 /// A server with many bindings that carry no calls.
 pub(super) fn idle(client: &ScenarioClient) -> Result<(), BenchError> {
     let probe = calls::import()?;
-    let bindings = (1..BINDINGS).map(|_| calls::bind()).collect::<Result<Vec<_>, _>>()?;
+    let bindings = (1..BINDINGS).map(|_| calls::bind_apart()).collect::<Result<Vec<_>, _>>()?;
     for binding in &bindings {
         binding.null()?;
     }

@@ -5,6 +5,7 @@
 //! Where S is 0 the server has only the processors that its callers donate.
 
 mod components;
+mod connection;
 pub(crate) mod count;
 mod exclusive;
 pub(crate) mod fair;
@@ -118,6 +119,20 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             server: idle,
         },
         served("fair", &["fair"], Pinning::Apart, fair::client),
+        Scenario {
+            name: "connection/100",
+            cases: &["connection/100", "connection/import"],
+            pinning: Pinning::Apart,
+            client: connection::many,
+            server: connection::serve,
+        },
+        Scenario {
+            name: "connection/three",
+            cases: &["connection/three"],
+            pinning: Pinning::Together,
+            client: connection::three,
+            server: connection::serve_donated,
+        },
         Scenario {
             name: "exclusive/pinned",
             cases: &["exclusive/pinned"],

@@ -53,7 +53,7 @@ struct Done {
 
 impl ManyBindings {
     pub(crate) fn perform(self) -> Result<(), BenchError> {
-        let opened = (0..self.bindings).map(|_| calls::bind_to(&self.name));
+        let opened = (0..self.bindings).map(|_| calls::bind_apart_to(&self.name));
         let all = opened.collect::<Result<Vec<_>, _>>()?;
         all.iter().try_for_each(ProbeClient::null)?;
         let busy: Arc<[ProbeClient]> = all[..ACTIVE].into();

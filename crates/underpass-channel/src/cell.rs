@@ -282,8 +282,8 @@ impl Head {
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
     }
 
-    /// If this is a request with its bytes in the cell, for a call that is not bounded: how many, with
-    /// the tag.
+    /// If this is a request with its bytes in the cell, for a call that is not bounded: how many,
+    /// with the tag.
     #[inline(always)]
     pub fn inline_request(self) -> Option<usize> {
         (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)

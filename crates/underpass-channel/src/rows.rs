@@ -47,9 +47,9 @@ struct Row<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: rows are shared by threads, which take values out and read them by the rules of `README.md`,
-// *Rows*: a value is written before its tag is known, read while a call uses the row, and taken
-// after the last of them.
+// SAFETY: rows are shared by threads, which take values out and read them by the rules of
+// `README.md`, *Rows*: a value is written before its tag is known, read while a call uses the row,
+// and taken after the last of them.
 unsafe impl<T: Send + Sync> Sync for Rows<T> {}
 // SAFETY: it owns its values.
 unsafe impl<T: Send> Send for Rows<T> {}
@@ -154,7 +154,8 @@ impl<T> Rows<T> {
         moved.is_ok_and(|_| true) || moved == Err(tag.word() | DRAINS)
     }
 
-    /// *Remove, M1:* closes the row for good. Returns `false` if it is closed already, or never was.
+    /// *Remove, M1:* closes the row for good. Returns `false` if it is closed already, or never
+    /// was.
     pub fn close(&self, tag: Tag) -> bool {
         let Some(row) = self.row(tag.index()) else { return false };
         let open = |state: u64| (state & !DRAINS == tag.word()).then_some(tag.word() | CLOSED);
@@ -172,8 +173,8 @@ impl<T> Rows<T> {
     ///
     /// # Safety
     /// The row was closed. Afterwards the caller, or a thread that it heard of, has looked at every
-    /// end of the connection, under the end's lock, and has found no call that uses the row. This is
-    /// called once for each row.
+    /// end of the connection, under the end's lock, and has found no call that uses the row. This
+    /// is called once for each row.
     pub unsafe fn remove(&self, tag: Tag) -> Option<T> {
         let row = self.row(tag.index())?;
         // SAFETY: no call uses the row and none can begin to, as the caller promises.
@@ -200,8 +201,8 @@ impl<T> std::fmt::Debug for Rows<T> {
 
 /// The row that the call of one slot uses, and the call's procedure, for display.
 ///
-/// It changes, and is read, under the lock of the slot's end. The thread that runs the call may read
-/// it without.
+/// It changes, and is read, under the lock of the slot's end. The thread that runs the call may
+/// read it without.
 #[derive(Debug, Default)]
 pub struct RowUse(AtomicU64);
 
@@ -215,8 +216,9 @@ impl RowUse {
     /// The row takes no calls; nothing begins.
     ///
     /// # Safety
-    /// The caller holds the lock of the slot's end, and no call of the slot uses a row. The value is
-    /// not used after [`end`](Self::end). Whoever removes rows looks at this by [`uses`](Self::uses).
+    /// The caller holds the lock of the slot's end, and no call of the slot uses a row. The value
+    /// is not used after [`end`](Self::end). Whoever removes rows looks at this by
+    /// [`uses`](Self::uses).
     #[inline(always)]
     pub unsafe fn begin<'r, T>(&self, rows: &'r Rows<T>, tag: Tag, procedure: u16) -> Result<&'r T, NoRow> {
         let value = rows.find(tag)?;

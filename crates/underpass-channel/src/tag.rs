@@ -3,8 +3,8 @@
 /// Names a row of a connection: its index, and a generation that tells it from the rows that had
 /// the same index before.
 ///
-/// A request has it in the first word of its payload. If the bytes of a message lie elsewhere, their
-/// number is in the same word:
+/// A request has it in the first word of its payload. If the bytes of a message lie elsewhere,
+/// their number is in the same word:
 ///
 /// ```text
 /// first word    index : 20 | generation : 17 | number of bytes that lie elsewhere : 27

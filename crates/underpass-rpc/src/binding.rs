@@ -1,11 +1,11 @@
 //! Bindings: how they are made, what limits them, and how they end.
 //!
 //! [`export`] and [`import`] are the two ways in, and [`handshake`] has the messages that they
-//! exchange. [`object`] is the binding as its server sees it. [`family`] is a connection as its server
-//! has it, and [`row`] one of its bindings. [`record`] is what the server's code attaches to the
-//! binding. [`connections`] are those of this domain to servers. [`limits`]
-//! says what one user may have. [`resilient`] imports again when a server has ended. [`running`]
-//! and [`replaced`] are the end of an export.
+//! exchange. [`object`] is the binding as its server sees it. [`family`] is a connection as its
+//! server has it, and [`row`] one of its bindings. [`record`] is what the server's code attaches to
+//! the binding. [`connections`] are those of this domain to servers. [`limits`] says what one user
+//! may have. [`resilient`] imports again when a server has ended. [`running`] and [`replaced`] are
+//! the end of an export.
 
 pub(crate) mod budget;
 pub(crate) mod clock_offset;

@@ -1,9 +1,10 @@
 //! What happens outside of calls: the clerk, and the sockets that it watches.
 //!
 //! [`clerk`] is the kernel thread that answers importers and reads the sockets. [`control_socket`]
-//! is the socket of one binding, [`mailbox`] is how a channel uses that socket, and [`messages`]
+//! is the socket of one connection, [`mailbox`] is how a channel uses that socket, and [`messages`]
 //! has the messages that travel over it. [`peer_death`] detects the death of a peer whose socket
-//! stays open. [`timer`] runs closures at a given time.
+//! stays open. [`watched_end`] is either end of a channel, as the clerk sees it. [`timer`] runs
+//! closures at a given time.
 
 pub(crate) mod clerk;
 pub(crate) mod connection;

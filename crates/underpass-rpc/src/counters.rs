@@ -5,6 +5,9 @@ use underpass_processor::{lines, metrics};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
 /// What a binding, or a whole domain, has done so far.
+///
+/// For a binding, calls and bytes are its own. Channels, and what concerns the kernel and
+/// processors, are those of its connection, which serves all bindings between the two domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls made to other domains.

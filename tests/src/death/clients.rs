@@ -77,6 +77,8 @@ fn one(
 /// Calls from a thread of each kind, and checks that each answered call was executed.
 pub fn call(marks: Marks, numbers: &mut Numbers, first: u64) -> Result<(), Box<dyn Error>> {
     let client = WitnessClient::import_within(NAME, ServerProcess::soon())?;
+    // A second binding over the same connection comes and goes.
+    drop(WitnessClient::import_within(NAME, ServerProcess::soon())?);
     let marks = Arc::new(marks);
     let caller = |number: u64, mut numbers: Numbers| {
         let (client, marks) = (client.clone(), marks.clone());

@@ -85,6 +85,8 @@ fn one(
             break None;
         }
     };
+    // A second binding over the same connection comes and goes. The server may die meanwhile.
+    drop(client.as_ref().map(|_| WitnessClient::import_within(NAME, GLANCE)));
     // One caller alone, on a kernel thread or a user-level thread, or several of both kinds.
     let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
     let calls = Arc::new(AtomicUsize::new(0));
@@ -122,7 +124,7 @@ fn one(
 
 /// Makes `bindings` more bindings.
 fn import(bindings: usize) -> Result<Vec<WitnessClient>, ImportError> {
-    (0..bindings).map(|_| WitnessClient::import_within(NAME, ServerProcess::soon())).collect()
+    (0..bindings).map(|_| WitnessClient::import_apart_within(NAME, ServerProcess::soon())).collect()
 }
 
 /// Calls over `clients` in turn, until a call fails or enough have succeeded, and then once more.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use underpass_channel::layout::CHANNELS;
 use underpass_channel::{Rows, Tag};
-use underpass_os::clock;
+use underpass_os::{clock, failpoint};
 use underpass_threads::critical;
 
 /// How long to wait before a client is told again whose socket was full.
@@ -194,6 +194,7 @@ impl Family {
         self.ends().iter().for_each(|end| end.tells_of_closed_row(tag));
         // M2: from here on no call that the client finds untaken will ever begin.
         self.sweep();
+        failpoint!("greet-row-closed");
         if let Some(revoked) = told {
             self.tell(tag, revoked);
         }

@@ -34,8 +34,8 @@ pub struct Limits {
     /// further channel counts as one binding. If the limit allows none, the binding goes on without
     /// it.
     pub bindings: usize,
-    /// Bytes that the regions of these connections can take once every A-stack has been used. A region
-    /// takes about 2 MiB, or more if its first interface needs larger A-stacks than 32 KiB.
+    /// Bytes that the regions of these connections can take once every A-stack has been used. A
+    /// region takes about 2 MiB, or more if its first interface needs larger A-stacks than 32 KiB.
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. Further calls wait in their bindings'
     /// slots.

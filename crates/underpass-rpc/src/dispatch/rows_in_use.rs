@@ -5,8 +5,8 @@ use crate::binding::row::ServedRow;
 use underpass_channel::{NoRow, RowUse, Rows, Tag};
 use underpass_sync::SpinGuard;
 
-/// A call of `procedure` begins to use the row `tag`, if that takes calls. `_inside` is the guard of
-/// the lock of the slot's end, and `slot` has no call under way.
+/// A call of `procedure` begins to use the row `tag`, if that takes calls. `_inside` is the guard
+/// of the lock of the slot's end, and `slot` has no call under way.
 #[inline(always)]
 pub(crate) fn begin<'r>(
     _inside: &SpinGuard<'_>,

@@ -284,8 +284,8 @@ impl ServerEnd {
         self.conclude(call, well, &mut failure, slot);
     }
 
-    /// Runs any other call, and posts its reply. If there is no `row` for the call, refuses it, after
-    /// what came along with it is taken.
+    /// Runs any other call, and posts its reply. If there is no `row` for the call, refuses it,
+    /// after what came along with it is taken.
     #[inline(never)]
     fn run_other(&self, cell: &Cell, slot: &Served, row: Result<&ServedRow, NoRow>) {
         if late::collects(cell) {
@@ -482,8 +482,8 @@ impl ServerEnd {
         self.close();
     }
 
-    /// The rows of `closing` that calls over this channel use. When the last of these calls ends, it
-    /// sweeps the rows of the connection (E2).
+    /// The rows of `closing` that calls over this channel use. When the last of these calls ends,
+    /// it sweeps the rows of the connection (E2).
     pub(crate) fn uses_of(&self, closing: &HashSet<Tag>) -> Vec<Tag> {
         let _inside = self.lock.enter();
         let used = self.slots.iter().filter_map(|slot| slot.row.uses());

@@ -60,8 +60,8 @@ fn sink_from<const BEGIN: usize>(payload: &mut Payload, size: usize) -> PayloadS
     if BEGIN == IN_REQUEST { PayloadSink::behind_tag(payload, size) } else { PayloadSink::new(payload, size) }
 }
 
-/// Writes `value` into the cell of a request alone, if that has room for all values of the type. Returns whether
-/// it did so and the value has no files.
+/// Writes `value` into the cell of a request alone, if that has room for all values of the type.
+/// Returns whether it did so and the value has no files.
 #[inline(always)]
 pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
     let Some(size) = T::FIXED.filter(|&size| size <= INLINE - IN_REQUEST) else { return false };

@@ -41,8 +41,8 @@ enum TurnInQueue {
 }
 
 impl ClientEnd {
-    /// Calls a procedure of the binding `row` over the caller's channel, and waits for its result. If
-    /// there is none, `failed` makes the error.
+    /// Calls a procedure of the binding `row` over the caller's channel, and waits for its result.
+    /// If there is none, `failed` makes the error.
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -187,8 +187,8 @@ impl ClientEnd {
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
-        // What goes ahead of the call may be in the server's hands already. So the call is made even
-        // if the row was closed meanwhile, and its caller is freed.
+        // What goes ahead of the call may be in the server's hands already. So the call is made
+        // even if the row was closed meanwhile, and its caller is freed.
         let closed = row.is_closed();
         self.post(inside, &cell, server_is_away, || (), || row.count(self).out(size));
         if closed {
@@ -202,8 +202,8 @@ impl ClientEnd {
     }
 
     /// Sends a call all of whose bytes fit into the cell, as its type tells. Leases the slot and
-    /// posts under one lock. Returns nothing if the bytes don't fit, the row is closed, or no slot is
-    /// free.
+    /// posts under one lock. Returns nothing if the bytes don't fit, the row is closed, or no slot
+    /// is free.
     #[inline(always)]
     fn send_inline<A: Encode + ?Sized>(
         &self,

@@ -109,8 +109,8 @@ impl ClientEnd {
         why
     }
 
-    /// Closes the connection with all of its channels and rows. Every call under way is lost, and no
-    /// new one begins.
+    /// Closes the connection with all of its channels and rows. Every call under way is lost, and
+    /// no new one begins.
     pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
         // First, so that each caller finds the reason.

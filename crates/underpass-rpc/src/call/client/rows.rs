@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use underpass_channel::Tag;
 use underpass_channel::layout::{CHANNELS, SLOTS};
-use underpass_os::clock;
+use underpass_os::{clock, failpoint};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::critical;
 
@@ -107,7 +107,8 @@ impl ClientEnd {
         let row = Arc::new(ClientRow::new(tag));
         self.shared.rows.open.fetch_add(1, Ordering::Relaxed);
         let (closed, same) = self.shared.rows.with(|table| {
-            // The index may be that of a row that the server has closed, and of which it tells late.
+            // The index may be that of a row that the server has closed, and of which it tells
+            // late.
             let same: Vec<_> = table
                 .rows
                 .iter()
@@ -206,6 +207,7 @@ impl ClientEnd {
     /// Tells the server that nobody uses the row. If its socket is full, tells it later.
     pub(super) fn release(&self, tag: Tag) {
         if self.mailbox.release(tag) {
+            failpoint!("import-released");
             return;
         }
         let first = self.shared.rows.with(|table| {
@@ -222,8 +224,8 @@ impl ClientEnd {
         }
     }
 
-    /// The server has refused a call, as it has no such row: the error that the caller gets. What the
-    /// server says of the row is read first.
+    /// The server has refused a call, as it has no such row: the error that the caller gets. What
+    /// the server says of the row is read first.
     #[cold]
     pub(crate) fn without_row(&self, row: &ClientRow) -> CallError {
         self.mailbox.read();

@@ -190,6 +190,7 @@ impl Clerk {
         }
         if importer.is_row_only {
             // The connection has ended meanwhile, so this binding needs one of its own.
+            drop(importer.take_charge());
             match importer.admit(true) {
                 Ok(quota) => importer.keep_charge(Some(quota)),
                 Err(answer) => return send_reply(&importer.link, &answer),
@@ -277,8 +278,8 @@ impl Clerk {
         file: OwnedFd,
         welcome: &HelloReply,
     ) -> bool {
-        // It is enrolled before the client can have it, because the binding may be revoked from then
-        // on.
+        // It is enrolled before the client can have it, because the binding may be revoked from
+        // then on.
         let own_end = link.take_to_pass();
         let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
         let sent = link.send(&welcome.to_bytes(), &files).is_ok();
