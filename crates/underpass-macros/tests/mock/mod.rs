@@ -212,6 +212,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Ok(Self { service, local, calls: Arc::default(), again: Arc::default() })
     }
 
+    pub fn import_apart(
+        name: &str,
+        descriptor: &'static Descriptor,
+        within: Option<std::time::Duration>,
+    ) -> Result<Self, ImportError> {
+        Self::import(name, descriptor, within)
+    }
+
     pub fn import_resilient(
         name: &str,
         descriptor: &'static Descriptor,
