@@ -2,7 +2,7 @@
 
 use crate::client::{answer, connect, hello_of, import_by};
 use crate::clients::{Scene, call, outcome};
-use crate::end::{DONE, End, HEAD, ROW, gone, procedure, until_gone};
+use crate::end::{DONE, End, HEAD, ROW, gone, out_of_band, payload_file, procedure, until_gone};
 use underpass_channel::{Cell, Tag};
 use underpass_tests::{Watchdog, until};
 use underpass_wire::from_bytes;
@@ -48,9 +48,8 @@ fn a_tag_that_names_no_row_is_refused() {
         end.post(&over(Tag::new(index, generation), 3));
         assert_eq!(outcome(&end, 3), NO_BINDING, "{index} in its generation {generation}");
         // What came along is taken, so that the next call over the slot finds nothing of it.
-        let file = crate::end::payload_file(&[1, 2]);
-        end.pass(3, 2, std::os::fd::AsFd::as_fd(&file));
-        let mut cell = crate::end::out_of_band(3, procedure("add"));
+        end.pass(3, 2, payload_file(&[1, 2]).as_fd());
+        let mut cell = out_of_band(3, procedure("add"));
         cell.payload.set_word(0, Tag::new(index, generation).word());
         end.post(&cell);
         assert_eq!(outcome(&end, 3), NO_BINDING);

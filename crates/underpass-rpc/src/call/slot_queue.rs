@@ -34,7 +34,7 @@ struct Waiter {
 }
 
 /// What a caller needs to lease a slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotWish {
     /// The number of leased slots that is too many for it.
     pub(crate) most: u32,
@@ -146,7 +146,15 @@ impl SlotQueue {
     #[cold]
     fn call_one(&self, has_room: impl Fn(&SlotWish) -> bool) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = latches.iter().position(|waiter| has_room(&waiter.wish));
+        // Many callers may wish the same in vain: those over one row that has its share.
+        let mut vain: Option<SlotWish> = None;
+        let first = latches.iter().position(|waiter| {
+            let has_room = vain != Some(waiter.wish) && has_room(&waiter.wish);
+            if !has_room {
+                vain = Some(waiter.wish);
+            }
+            has_room
+        });
         let first = first.and_then(|place| latches.remove(place));
         drop(latches);
         if let Some(waiter) = &first {

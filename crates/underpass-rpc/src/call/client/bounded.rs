@@ -5,7 +5,7 @@
 //! caller has given up. A server that can't know that by the deadline is told over the socket, too.
 //! What is known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
-use super::{CallTerms, ClientEnd, ClientRow, QUARANTINE};
+use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
@@ -16,6 +16,7 @@ use crate::dispatch::section_numbers::MadeBy;
 use crate::error::{CallError, Outcome};
 use std::sync::Arc;
 use underpass_channel::Cell;
+use underpass_channel::layout::SLOTS;
 use underpass_os::{barrier, clock};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
@@ -212,12 +213,12 @@ impl ClientEnd {
     }
 
     /// The rows of whose calls the server holds more slots than it may though nobody waits for them;
-    /// and whether it holds too many of all rows together.
+    /// and whether it holds all slots, so that no call could begin.
     fn captured(&self) -> (Vec<Arc<ClientRow>>, bool) {
         let (alone, mut rows) = (self.shared.rows.is_one(), self.shared.rows.open());
         let _inside = self.lock();
         rows.retain(|row| self.quarantined_by(row.tag()) > row.quarantine(alone));
-        (rows, !alone && self.given_up.quarantined.load(Ordering::Relaxed) > QUARANTINE)
+        (rows, self.given_up.quarantined.load(Ordering::Relaxed) == SLOTS)
     }
 
     /// Leaves the slot of an abandoned call to the server until that answers. If the server holds
@@ -231,7 +232,7 @@ impl ClientEnd {
         drop(inside);
         // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(answer.number);
-        if too_many || (quarantined > QUARANTINE && !self.shared.rows.is_one()) {
+        if too_many || quarantined == SLOTS {
             self.captured_unless_answered();
         }
     }
@@ -302,7 +303,7 @@ mod tests {
     use crate::control::messages::{CONTROL, ControlMessage};
     use crate::dispatch::section_numbers::SectionNumbers;
     use std::os::fd::OwnedFd;
-    use underpass_channel::layout::{SLOTS, STACK};
+    use underpass_channel::layout::STACK;
     use underpass_channel::{Channel, Fence, Tag};
     use underpass_os::Socket;
 
