@@ -7,7 +7,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
-    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, CANCEL_WORDS,
+    CLIENT_ATTENTION, COLLECT, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS, STACK, STACKS, TAKEN, CANCEL_WORDS,
 };
 use underpass_channel::{
     OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory, Tag,
@@ -16,6 +16,8 @@ use underpass_os::{PayloadFile, Socket};
 
 /// The slots that most messages name. There are few, so that the messages meet.
 const SLOTS_USED: u16 = 4;
+/// The outcome of a call that gives its slot back.
+const LATE: u16 = 9;
 
 /// The next step.
 #[derive(Debug)]
@@ -120,6 +122,8 @@ pub struct Message {
     procedure: u16,
     /// The outcome of a reply.
     outcome: u16,
+    /// The number of the late call that a reply answers, if the client collects by that slot.
+    late: u64,
     arguments: Vec<u8>,
     result: Vec<u8>,
     place: u8,
@@ -135,13 +139,15 @@ impl<'a> Arbitrary<'a> for Message {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let descriptor = TargetClient::descriptor();
         let procedure = if u.ratio(1, 30)? {
-            u.arbitrary()?
+            *u.choose(&[u.arbitrary()?, COLLECT])?
         } else {
             u.choose_index(descriptor.procedures.len())? as u16
         };
-        let outcome = if u.ratio(1, 4)? { u.int_in_range(1..=10)? } else { 0 };
+        let outcome = if u.ratio(1, 4)? { *u.choose(&[1, 2, 3, 4, 5, 9, 10, 11, 12, LATE, LATE])? } else { 0 };
+        let late = u.int_in_range(0..=7)?;
         let (arguments, result) = match outcome {
             0 => (Values(descriptor).arguments(procedure, u)?, Values(descriptor).result(procedure, u)?),
+            LATE if u.ratio(7, 8)? => (Vec::new(), late.to_le_bytes().to_vec()),
             _ => (u.arbitrary()?, u.arbitrary()?),
         };
         let lie = match u.int_in_range(0..=20)? {
@@ -158,7 +164,7 @@ impl<'a> Arbitrary<'a> for Message {
             _ => None,
         };
         let file = u.arbitrary()?;
-        Ok(Self { slot, procedure, outcome, arguments, result, place, bounded, tag, lie, file })
+        Ok(Self { slot, procedure, outcome, late, arguments, result, place, bounded, tag, lie, file })
     }
 }
 
@@ -191,7 +197,7 @@ impl<'a> Arbitrary<'a> for Said {
             return u.arbitrary().map(Self);
         }
         let mut bytes = vec![0; 16];
-        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10])?;
+        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 13])?;
         bytes[1] = u.int_in_range(0..=4)?;
         bytes[6] = u.int_in_range(0..=3)?;
         bytes[2..4].copy_from_slice(&Slot::arbitrary(u)?.0.to_le_bytes());
@@ -294,6 +300,9 @@ impl Peer {
         let tag = message.tag.map_or(Tag::new(0, 1), Tag::of_word);
         let new = if self.replies { Cell::new(message.slot, what) } else { Cell::request(message.slot, what, tag) };
         let (mut cell, begin) = (Cell { bounded: message.bounded, ..new }, new.length as usize);
+        if self.replies && u32::from(message.slot) < SLOTS {
+            self.channel.section_words(message.slot).write([message.late, 0, 0, 0]);
+        }
         let length = message.lie.unwrap_or(bytes.len() as u64);
         match message.place % 8 {
             7 => (cell.place, cell.length) = (PayloadPlace::OverflowBuffer, length as u32),

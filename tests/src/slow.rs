@@ -31,7 +31,7 @@ pub trait Slow {
     fn waiting(&self) -> Result<(u32, u32), CallError>;
 }
 
-/// Whether the gate is open, and who waits at it.
+/// The gate, and the wakers of the calls that wait at it.
 #[derive(Default)]
 struct State {
     open: bool,

@@ -28,7 +28,7 @@ fn joined(said: &[u8]) -> (u8, Tag) {
 /// Says over the socket that nobody uses the row any more.
 fn release(end: &End, tag: Tag) {
     let mut bytes = [0; 16];
-    bytes[0] = 12;
+    bytes[0] = 13;
     bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
     end.say(&bytes, &[]);
 }

@@ -289,7 +289,7 @@ impl ClientEnd {
                 slot
             }
         };
-        let request = Cell { bounded: true, ..Cell::new(slot.number(), COLLECT) };
+        let request = Cell { bounded: true, ..Cell::request(slot.number(), COLLECT, Tag::NONE) };
         self.linkage(slot.number()).collects();
         table.collect = Some(slot);
         drop(table);

@@ -1,8 +1,8 @@
 //! Calls for which nobody waits any more, as their client says. Their handlers are told, and calls
 //! that these handlers make and wait for are ended.
 //!
-//! Those of a call that was given up are told once: its async handler, the calls that are made on its
-//! behalf, and the tasks that asked to be told.
+//! The server tells the call's async handler, the calls that are made on its behalf, and the tasks
+//! that asked to be told.
 //!
 //! The client has written this into the slot's cancel word before it tells over the socket. The
 //! thread that runs the call is asked, on its own activation, to end its waits. Calls that other
@@ -19,7 +19,7 @@ use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::critical;
 
-/// Who is told when nobody waits for a call any more.
+/// What is told when nobody waits for a call any more.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     /// Frees calls that are made on behalf of the call.
@@ -45,7 +45,7 @@ impl Told {
     }
 }
 
-/// Who is told of the `number`th call over `slot`.
+/// One of those to tell about the `number`th call over `slot`.
 #[derive(Debug)]
 struct Nested {
     slot: u16,
@@ -56,8 +56,8 @@ struct Nested {
 /// What the server keeps for calls for which nobody waits any more.
 #[derive(Debug, Default)]
 pub(super) struct Unwanted {
-    /// Who is told of calls: calls made on behalf of them by other threads than the ones that run
-    /// them, and tasks.
+    /// Those to tell about calls: calls made on behalf of them, by other threads than the ones that
+    /// run them, and tasks.
     nested: Vec<Nested>,
     /// For each slot whose thread was asked to end its call's waits: how many calls over the slot
     /// had ended before that call.
