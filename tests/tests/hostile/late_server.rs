@@ -67,7 +67,7 @@ fn a_late_call_without_a_number_of_its_own_closes_the_binding() {
     };
     scene.lied_to(twice, |client| {
         let calls = [client.clone(), client.clone()].map(|client| thread::spawn(move || client.pid()));
-        calls.map(|call| violation(call.join().unwrap()));
+        calls.into_iter().for_each(|call| violation(call.join().unwrap()));
     });
 }
 
