@@ -8,7 +8,7 @@ use std::time::Duration;
 use underpass::{CallError, Outcome, Running, Server, thread};
 use underpass_skip::skip;
 use underpass_tests::{
-    ProbeClient, PublicRoom, Puppet, Reception, Receptionist, Room, SOMEBODY, ServerProcess, Watchdog,
+    Probe, ProbeClient, PublicRoom, Puppet, Reception, Receptionist, Room, SOMEBODY, ServerProcess, Watchdog,
     fds_of, until,
 };
 
