@@ -7,7 +7,7 @@ use crate::{BenchError, Figures};
 use std::sync::Arc;
 use std::time::Duration;
 use underpass::sync::Barrier;
-use underpass::{CallError, Server};
+use underpass::{CallError, Server, Service};
 use underpass_os::clock::{self, now_ns};
 
 /// The interface that the client calls.
@@ -94,6 +94,11 @@ pub(crate) fn exporting(name: &str) -> Server {
 /// The same, beside what `server` exports already.
 pub(crate) fn export(server: Server, name: &str) -> Server {
     server.export(name, Probe::serve(Answers))
+}
+
+/// The interface, served over a channel that has no name. Its procedure 0 does nothing.
+pub(crate) fn lone_service() -> Service {
+    Probe::serve(Answers)
 }
 
 /// Makes another binding of the interface.

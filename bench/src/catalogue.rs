@@ -35,6 +35,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     threads::BENCHMARK,
     othreads::SPINLOCKS,
     othreads::BARRIERS,
+    othreads::CALLS,
 ];
 
 /// The benchmark called `name`.

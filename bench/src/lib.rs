@@ -19,6 +19,7 @@
 
 mod calls;
 mod catalogue;
+mod compare;
 mod limits;
 mod lrpc;
 pub mod measure;
@@ -34,6 +35,7 @@ mod threads;
 mod urpc;
 
 pub use catalogue::{Benchmark, CATALOGUE};
+pub use compare::{Change, Compared, Comparison, compare};
 pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
 pub use processes::pair::SUBCOMMAND;

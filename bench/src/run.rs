@@ -55,13 +55,25 @@ pub fn run(name: &str, options: &RunOptions, listener: &mut dyn RunObserver) -> 
     let peers = peers::directory(options.peers.as_deref())?;
     let run = Run { options, placement: Placement::choose()?, scratch: Scratch::new()?, peers };
     for benchmark in benchmarks {
-        for scenario in benchmark.scenarios {
-            if scenario.cases.iter().any(|case| run.wants(case)) {
-                run.scenario(benchmark, scenario, listener)?;
-            }
+        let wanted = |scenario: &&Scenario| scenario.cases.iter().any(|case| run.wants(case));
+        for scenario in benchmark.scenarios.iter().filter(wanted) {
+            run.scenario(benchmark, scenario, listener)?;
+        }
+        if let Some(note) = left_out(benchmark, &run.placement, |case| run.wants(case)) {
+            listener.note(&note);
         }
     }
     Ok(())
+}
+
+/// Says for which of the cases this machine has too few CPUs, if there are any.
+fn left_out(benchmark: &Benchmark, placement: &Placement, wants: impl Fn(&str) -> bool) -> Option<String> {
+    let lacking = benchmark.scenarios.iter().filter(|scenario| placement.sides(scenario.pinning).is_err());
+    let cases: Vec<&str> =
+        lacking.flat_map(|scenario| scenario.cases).copied().filter(|case| wants(case)).collect();
+    let there = placement.all.len();
+    let cpus = if there == 1 { "1 CPU is" } else { &format!("{there} CPUs are") };
+    (!cases.is_empty()).then(|| format!("{}: {cpus} too few for {}", benchmark.name, cases.join(", ")))
 }
 
 /// Whether one of `benchmarks` has this `case`.
@@ -126,6 +138,21 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_needs_more_cpus_is_named() {
+        let urpc = catalogue::find("urpc").unwrap();
+        let with = |cpus: usize| {
+            let all: Vec<usize> = (0..cpus).collect();
+            let placement = Placement { near: 0, far: Some(1), order: all.clone(), all };
+            left_out(urpc, &placement, |case| catalogue::selects(Some("figures"), case))
+        };
+        let two = with(2).unwrap();
+        assert!(two.contains("2 CPUs") && two.contains("figures/C2S2") && !two.contains("C1S1"), "{two}");
+        let four = with(4).unwrap();
+        assert!(!four.contains("figures/C2S2") && four.contains("figures/C4S4"), "{four}");
+        assert_eq!(with(16), None);
+    }
 
     #[test]
     fn an_unknown_case_is_answered_with_the_known_ones() {

@@ -166,10 +166,10 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-bench",
-        rooms: &["underpass", "underpass-channel", "underpass-os", "underpass-threads"],
+        rooms: &["underpass", "underpass-os", "underpass-rpc", "underpass-threads"],
         outside: None,
-        because: "benchmarks use what a user uses, of underpass-os the memory and futexes of the raw limits, and for Table II the \
-                  channel and the latches that a call is made of",
+        because: "benchmarks use what a user uses, of underpass-os the memory and futexes of the raw limits, for Table II both ends \
+                  of a channel in one process, of underpass-rpc, and of underpass-threads the length of a slice",
         ..BARE
     },
     Room { name: "underpass-skip", because: "tests of any room may say that they were skipped", ..BARE },

@@ -11,11 +11,15 @@ use crate::measure::contest::Subject;
 use crate::processes::client::ScenarioClient;
 use crate::processes::helper::{Does, Helper, HelperTask, obey};
 use crate::processes::role::ChildRole;
+use crate::report::verdict::Verdict;
 use crate::{BenchError, Figures};
 use serde::{Deserialize, Serialize};
 
 /// The paper's calls per second of one client, and the speedups for several numbers of clients.
 const PAPER: (f64, [(usize, f64); 3]) = (6_300.0, [(1, 1.0), (4, 3.7), (5, 4.3)]);
+
+/// This share of the paper's speedup is enough.
+const NEARLY: f64 = 0.9;
 
 macro_rules! scenario {
     ($clients:literal) => {
@@ -106,10 +110,27 @@ pub(super) fn client(client: &ScenarioClient, case: &str, clients: usize) -> Res
     let figures =
         all.counts.tell(figures).with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
     let paper = PAPER.1.iter().find(|(n, _)| *n == clients);
-    client.report(
-        case,
-        paper.into_iter().fold(figures, |figures, (_, speedup)| {
-            figures.with("paper_speedup", *speedup).with_detail("paper_calls_per_s", speedup * PAPER.0)
-        }),
-    )
+    let Some(&(_, papers)) = paper else { return client.report(case, figures) };
+    let figures = figures.with("paper_speedup", papers).with_detail("paper_calls_per_s", papers * PAPER.0);
+    client.report(case, figures.with_verdict((clients > 1).then(|| scales(speedup, papers))))
+}
+
+/// The paper's claim about so many processors, which gave it a speedup of `papers`.
+fn scales(speedup: f64, papers: f64) -> Verdict {
+    Verdict {
+        claim: "calls of different clients don't hold each other up",
+        holds: speedup >= papers * NEARLY,
+        because: format!("a speedup of {speedup:.2}, and {papers} in the paper"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speedup_like_the_papers_is_enough() {
+        assert!(scales(3.7, 3.7).holds && scales(3.4, 3.7).holds);
+        assert!(!scales(3.2, 3.7).holds);
+    }
 }

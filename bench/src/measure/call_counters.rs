@@ -108,10 +108,23 @@ impl CountedCalls {
         self.far = self.far.plus(other.far);
     }
 
+    /// How often a call enters the kernel, on both sides together.
+    pub(crate) fn entries_per_call(&self) -> f64 {
+        self.per_call(self.near.kernel_entries + self.far.kernel_entries)
+    }
+
+    /// How often a call puts a processor to sleep, on both sides together.
+    pub(crate) fn sleeps_per_call(&self) -> f64 {
+        self.per_call(self.near.sleeps + self.far.sleeps)
+    }
+
+    fn per_call(&self, count: u64) -> f64 {
+        count as f64 / self.calls.max(1) as f64
+    }
+
     /// Adds the kernel entries per call to the figures, and all counts of both sides to the JSON.
     pub(crate) fn tell(&self, figures: Figures) -> Figures {
-        let entries = (self.near.kernel_entries + self.far.kernel_entries) as f64;
-        let figures = figures.with("kernel_entries_per_call", entries / self.calls.max(1) as f64);
+        let figures = figures.with("kernel_entries_per_call", self.entries_per_call());
         let figures = figures.with_detail("calls_counted", self.calls);
         let sides = [("client", self.near), ("server", self.far)];
         let all = sides.into_iter().flat_map(|(side, counted)| {

@@ -1,19 +1,24 @@
-//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads synchronize with each other. At intervals
-//! they call another domain and block there until all have come (OThreads, section 4.2).
+//! `othreads-fig5`, `-fig6` and `-fig7`: 1 to 20 threads synchronize with each other, or make calls
+//! (OThreads, section 4.2).
 //!
-//! User-level threads are compared with kernel threads. Both make the same calls with the same
-//! client, all on one CPU, as in the paper. The paper made 30 million operations, with a call every
-//! 100,000. Here there are fewer operations, with at least as many calls per operation.
+//! In Figures 5 and 6 the threads call another domain at intervals, and block there until all have
+//! come. In Figure 7 they do nothing but call it. User-level threads are compared with kernel
+//! threads. Both make the same calls with the same client, all on one CPU, as in the paper. The
+//! numbers are the paper's: 30 million operations, with a call every 100,000; and 100,000 calls of
+//! each thread in Figure 7. Only the barriers of Figure 6 are fewer, with more calls for each.
 
 mod domain_barrier;
 mod runs;
+mod verdicts;
 
 use crate::catalogue::{Benchmark, Scenario};
 use crate::measure::contest::{Contest, Subject};
 use crate::processes::client::ScenarioClient;
+use crate::report::verdict::Verdict;
 use crate::{BenchError, Effort, Figures, Pinning};
-use domain_barrier::{DomainBarrierClient, serve};
-use runs::{Run, Work, kernel, ours};
+use domain_barrier::serve;
+use runs::{FigureLine, Run, Spinner, Work, kernel, ours};
+use verdicts::CurvePoint;
 
 const CASES: [&str; 20] = [
     "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
@@ -35,30 +40,68 @@ pub(crate) const BARRIERS: Benchmark = Benchmark {
     scenarios: &[scenario("barriers", |client| measure(client, Figure::Barriers))],
 };
 
+pub(crate) const CALLS: Benchmark = Benchmark {
+    name: "othreads-fig7",
+    about: "100,000 calls of another domain by each of 1 to 20 threads, beside kernel threads",
+    scenarios: &[scenario("calls", |client| measure(client, Figure::Calls))],
+};
+
 const fn scenario(name: &'static str, client: fn(&ScenarioClient) -> Result<(), BenchError>) -> Scenario {
     Scenario { name, cases: &CASES, pinning: Pinning::Together, client, server: serve }
 }
 
-/// The sides' numbers in a contest.
+/// The lines' numbers in a contest.
 const OURS: usize = 0;
 const KERNEL: usize = 1;
+const GIVING_WAY: usize = 2;
 
 #[derive(Clone, Copy)]
 enum Figure {
     Spinlocks,
     Barriers,
+    Calls,
 }
 
 impl Figure {
     /// The operations of all threads together, and the operations of a thread before each call.
-    fn work(self, quick: bool) -> Work {
+    fn work(self, threads: u64, quick: bool) -> Work {
         let (operations, each) = match (self, quick) {
-            (Self::Spinlocks, false) => (3_000_000, 10_000),
+            (Self::Spinlocks, false) => (30_000_000, 100_000),
             (Self::Spinlocks, true) => (200_000, 10_000),
             (Self::Barriers, false) => (60_000, 1_000),
             (Self::Barriers, true) => (4_000, 200),
+            // Nobody waits for others in between.
+            (Self::Calls, false) => (100_000 * threads, u64::MAX),
+            (Self::Calls, true) => (500 * threads, u64::MAX),
         };
         Work { operations, each }
+    }
+
+    /// The lines of the paper's graph.
+    fn lines(self) -> Vec<FigureLine> {
+        let line = |name, function, spinner| FigureLine { name, function, spinner };
+        match self {
+            Self::Spinlocks => vec![
+                line("ours", ours::spinlocks, Spinner::Stays),
+                line("std", kernel::spinlocks, Spinner::Stays),
+                line("std-giving-way", kernel::spinlocks, Spinner::GivesWay),
+            ],
+            Self::Barriers => vec![
+                line("ours", ours::barriers, Spinner::Stays),
+                line("std", kernel::barriers, Spinner::Stays),
+            ],
+            Self::Calls => {
+                vec![line("ours", ours::calls, Spinner::Stays), line("std", kernel::calls, Spinner::Stays)]
+            }
+        }
+    }
+
+    fn verdict(self, points: &[CurvePoint]) -> Option<Verdict> {
+        match self {
+            Self::Spinlocks => verdicts::spinlocks(points),
+            Self::Barriers => verdicts::barriers(points),
+            Self::Calls => verdicts::calls(points),
+        }
     }
 }
 
@@ -66,40 +109,56 @@ fn measure(client: &ScenarioClient, figure: Figure) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let meeting = domain_barrier::import()?;
     let quick = client.effort().few;
-    let work = figure.work(quick);
     let rounds = if quick { 1 } else { 3 };
     let effort = Effort { least: rounds, most: rounds, ..client.effort() };
     let wanted = |threads: &u64| {
         client.wants(CASES[*threads as usize - 1]) && (!client.few() || FEW.contains(threads))
     };
     let all: Vec<u64> = (1..=CASES.len() as u64).filter(wanted).collect();
+    let mut points = Vec::new();
     for (part, &threads) in all.iter().enumerate() {
-        let [mut ours, mut kernel] = sides(figure, &meeting, threads, work);
+        let work = figure.work(threads, quick);
+        let lines = figure.lines().into_iter();
+        let mut runs: Vec<Run> = lines.map(|line| Run::new(line, meeting.clone(), threads, work)).collect();
         let mut progress = |share| client.progress((part as f64 + share) / all.len() as f64);
-        let mut subjects: [&mut dyn Subject; 2] = [&mut ours, &mut kernel];
-        let operations = [work.operations; 2];
+        let mut subjects: Vec<&mut dyn Subject> =
+            runs.iter_mut().map(|run| run as &mut dyn Subject).collect();
+        let operations = vec![work.operations; subjects.len()];
         let contest = Contest::of(&mut subjects, &operations, effort, &mut progress)?;
-        client.report(CASES[threads as usize - 1], figures(&contest, work))?;
+        points.push(point(&contest, threads, work));
+        let verdict = if part + 1 == all.len() { figure.verdict(&points) } else { None };
+        client.report(CASES[threads as usize - 1], figures(&contest, work).with_verdict(verdict))?;
     }
     Ok(())
 }
 
-fn sides(figure: Figure, meeting: &DomainBarrierClient, threads: u64, work: Work) -> [Run; 2] {
-    let run = |name, function| Run::new(name, function, meeting.clone(), threads, work);
-    match figure {
-        Figure::Spinlocks => [run("ours", ours::spinlocks), run("std", kernel::spinlocks)],
-        Figure::Barriers => [run("ours", ours::barriers), run("std", kernel::barriers)],
+/// The ns that a line took in all, if the figure has it.
+fn elapsed(contest: &Contest, work: Work, line: usize) -> Option<f64> {
+    Some(contest.measured.get(line)?.slices().median() * work.operations as f64)
+}
+
+fn point(contest: &Contest, threads: u64, work: Work) -> CurvePoint {
+    let of = |line| elapsed(contest, work, line);
+    CurvePoint {
+        threads,
+        ours: of(OURS).unwrap_or(f64::NAN),
+        kernel: of(KERNEL).unwrap_or(f64::NAN),
+        giving_way: of(GIVING_WAY),
     }
 }
 
 /// User-level threads compared with kernel threads.
 fn figures(contest: &Contest, work: Work) -> Figures {
     let figures = Figures::of(contest, OURS, KERNEL);
-    let elapsed = |ns: f64| ns * work.operations as f64;
-    let (ours, kernel, ratio) = (elapsed(figures.ns), elapsed(figures.limit_ns), figures.ratio);
-    figures
+    let of = |line| elapsed(contest, work, line);
+    let speedup = 1.0 / figures.ratio;
+    let figures = figures
         .with("operations", work.operations)
-        .with("elapsed_ns", ours)
-        .with("std_elapsed_ns", kernel)
-        .with("speedup", 1.0 / ratio)
+        .with("elapsed_ns", of(OURS))
+        .with("std_elapsed_ns", of(KERNEL))
+        .with("speedup", speedup);
+    match of(GIVING_WAY) {
+        Some(ns) => figures.with("std_giving_way_elapsed_ns", ns),
+        None => figures,
+    }
 }

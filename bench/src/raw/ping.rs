@@ -3,7 +3,7 @@
 use crate::BenchError;
 use crate::measure::contest::Subject;
 pub use crate::raw::responder::ReplyKind;
-use crate::raw::responder::{sleep_until, spin_until};
+use crate::raw::responder::{sleep_until, spin_until, yield_until};
 use crate::raw::shared_words::{FutexWord, SharedWord, SharedWords};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -63,6 +63,11 @@ impl Orders {
                 self.lines.word(SharedWord::Ping).store(2 * round, Ordering::Release);
                 spin_until(self.lines.word(SharedWord::Ping), 2 * round + 1)
             }
+            ReplyKind::Yield => {
+                // SYNC with `Ping` load in the responder's `yield_until`: nothing but the round.
+                self.lines.word(SharedWord::Ping).store(round, Ordering::Release);
+                yield_until(self.lines.word(SharedWord::Pong), round)
+            }
             ReplyKind::Futex => {
                 let ping = self.lines.futex_word(FutexWord::Ping);
                 // SYNC with `Ping` load in the responder's `sleep_until`: nothing but the round.
@@ -121,6 +126,9 @@ impl Subject for Ping<'_> {
             }
             ReplyKind::Futex => {
                 rounds.into_iter().try_for_each(|n| self.orders.round(ReplyKind::Futex, n))?
+            }
+            ReplyKind::Yield => {
+                rounds.into_iter().try_for_each(|n| self.orders.round(ReplyKind::Yield, n))?
             }
         }
         Ok(now_ns() - start)
@@ -200,10 +208,9 @@ mod tests {
         let orders = orders();
         let place = Placement::choose().unwrap();
         let cpus = [place.far.unwrap_or(place.near), place.near];
-        for (kind, cpu) in [ReplyKind::Futex, ReplyKind::TwoLine, ReplyKind::OneLine, ReplyKind::Rings]
-            .into_iter()
-            .zip(cpus.into_iter().cycle())
-        {
+        let kinds =
+            [ReplyKind::Futex, ReplyKind::TwoLine, ReplyKind::OneLine, ReplyKind::Rings, ReplyKind::Yield];
+        for (kind, cpu) in kinds.into_iter().zip(cpus.into_iter().cycle()) {
             let mut ping = Ping::new("test", &orders, kind, cpu);
             let mut samples = Vec::new();
             for operations in [1, 3, 2] {

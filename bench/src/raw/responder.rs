@@ -30,11 +30,13 @@ pub enum ReplyKind {
     /// Each writes the next line of a ring that the other reads. This is what the cache lines of a
     /// call cost, without the call.
     Rings = 4,
+    /// As `TwoLine`, but a side that waits gives its processor away by `sched_yield`.
+    Yield = 5,
 }
 
 impl ReplyKind {
     fn from_word(word: u64) -> Result<Self, BenchError> {
-        [Self::TwoLine, Self::OneLine, Self::Futex, Self::Rings]
+        [Self::TwoLine, Self::OneLine, Self::Futex, Self::Rings, Self::Yield]
             .into_iter()
             .find(|&kind| kind as u64 == word)
             .ok_or_else(|| format!("the responder knows no order {word}").into())
@@ -46,6 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Polls between two readings of the clock. A round takes far fewer if both sides run.
 const POLLS: u32 = 1 << 20;
+/// Yields between two readings of the clock.
+const YIELDS: u32 = 1 << 10;
 
 /// Serves orders until the process ends.
 ///
@@ -75,6 +79,7 @@ pub fn respond(lines: &SharedWords) -> Result<(), BenchError> {
             ReplyKind::OneLine => one_line(lines, first..last)?,
             ReplyKind::Futex => by_kernel(lines, first..last)?,
             ReplyKind::Rings => two_rings(lines, first..last)?,
+            ReplyKind::Yield => by_yields(lines, first..last)?,
         }
     }
 }
@@ -104,6 +109,16 @@ fn two_rings(lines: &SharedWords, rounds: std::ops::Range<u64>) -> Result<(), Be
         spin_until(lines.turn(0, round), round)?;
         // SYNC with `turn` load in the client's `spin_until`: nothing but the round.
         lines.turn(1, round).store(round, Ordering::Release);
+    }
+    Ok(())
+}
+
+fn by_yields(lines: &SharedWords, rounds: std::ops::Range<u64>) -> Result<(), BenchError> {
+    let (ping, pong) = (lines.word(SharedWord::Ping), lines.word(SharedWord::Pong));
+    for round in rounds {
+        yield_until(ping, round)?;
+        // SYNC with `Pong` load in the client's `yield_until`: nothing but the round.
+        pong.store(round, Ordering::Release);
     }
     Ok(())
 }
@@ -138,6 +153,26 @@ pub fn spin_until(word: &AtomicU64, value: u64) -> Result<(), BenchError> {
         }
         // If both sides were on one CPU, the other could not run.
         cpu::give_way();
+    }
+}
+
+/// Gives the processor away until `word` holds `value`.
+///
+/// # Errors
+/// If that takes longer than the patience allows.
+pub fn yield_until(word: &AtomicU64, value: u64) -> Result<(), BenchError> {
+    let mut since = None;
+    loop {
+        for _ in 0..YIELDS {
+            // SYNC with the store of the same round by the other side: nothing but the round.
+            if word.load(Ordering::Acquire) == value {
+                return Ok(());
+            }
+            cpu::give_way();
+        }
+        if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            return Err(stuck());
+        }
     }
 }
 

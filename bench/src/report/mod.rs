@@ -4,3 +4,4 @@ pub(crate) mod machine;
 pub(crate) mod row;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod verdict;

@@ -1,6 +1,7 @@
 //! The cases with one activation: what each measures, and what it is compared with.
 
-use super::package::{kernel, ours};
+use super::package::kernel;
+pub(crate) use super::package::ours;
 use super::timed::Operation;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ fn call(count: u64) -> u64 {
 }
 
 /// Switches between two threads that yield to each other.
-fn yields(count: u64) -> u64 {
+pub(crate) fn yields(count: u64) -> u64 {
     use underpass::thread::{spawn, yield_now};
     // Relaxed, all: both run on one activation.
     let (turns, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

@@ -5,7 +5,7 @@
 //! activations have a process of their own.
 
 mod activations;
-mod cases;
+pub(crate) mod cases;
 #[cfg(test)]
 mod checks;
 mod package;

@@ -1,97 +1,153 @@
-//! The instructions of the components, counted by callgrind.
+//! Instructions, counted by callgrind.
 //!
-//! The benchmark runs itself under `valgrind`, which counts while the function of one component
-//! runs. The cost of starting cancels out in the difference of two counts.
+//! The benchmark runs itself under `valgrind`. For the components of a call, callgrind writes its
+//! counts down at each mark ([`super::passes`]), and begins anew. All else is the difference of two
+//! counts, in which the cost of starting cancels out; `tools/instructions` takes it, too.
 
-use super::components::{Callers, ChannelParts, Component, MESSAGES};
+use super::passes::{Crowd, Interval, Intervals, MARKS, Passes, between};
 use crate::BenchError;
+use crate::measure::contest::Subject;
+use crate::measure::in_process;
 use crate::processes::pair::SUBCOMMAND;
+use crate::threads::cases;
 use serde::{Deserialize, Serialize};
+use std::hint::black_box;
 use std::process::Command;
 
-/// The rounds of the two counts.
-const ROUNDS: [u64; 2] = [50, 150];
+/// The passes through all marks. The first ones are not used: they find nothing prepared.
+const PASSES: u64 = 12;
+const UNUSED: usize = 4;
+/// The rounds of a crowd in the two counts.
+const ROUNDS: [u64; 2] = [20, 60];
 
-/// The work of the counted child.
+/// What a counted child repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Repeated {
+    /// The components of a call, with marks.
+    Components,
+    /// Calls of a crowd.
+    Crowd,
+    /// A procedure call.
+    Call,
+    /// A switch between two threads.
+    Yield,
+    /// A mutex that nobody else wants is acquired and released.
+    Lock,
+    /// A thread is started and joined.
+    SpawnJoin,
+}
+
+/// The work of a counted child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstructionCount {
-    /// The number of rounds.
-    rounds: u64,
-    /// Whether it resumes user-level threads, instead of passing messages.
-    threads: bool,
+    counted: Repeated,
+    times: u64,
 }
 
 impl InstructionCount {
     /// Does the work.
     pub(crate) fn perform(self) -> Result<(), BenchError> {
-        let Self { rounds, threads } = self;
-        if threads {
-            // One activation, as where it is timed. Others would be counted too.
-            underpass::processors::set(1);
-            let thread = underpass::thread::spawn(move || {
-                let callers = Callers::new();
-                (0..rounds).for_each(|_| callers.part_client_dispatch());
-                callers.end()
-            });
-            return thread.join().map_err(|_| "the counted thread panicked")?;
-        }
-        let mut parts = ChannelParts::new()?;
-        for _ in 0..rounds {
-            parts.pass(|_, part| part());
-        }
-        if parts.passed() { Ok(()) } else { Err("not all messages have passed".into()) }
+        // One activation, as where it is timed. Others would be counted too.
+        underpass::processors::set(1);
+        let thread = underpass::thread::spawn(move || self.repeat());
+        thread.join().map_err(|_| "the counted thread panicked")?
+    }
+
+    fn repeat(self) -> Result<(), BenchError> {
+        let times = self.times;
+        match self.counted {
+            Repeated::Components => {
+                let mut passes = Passes::new(callgrind_mark)?;
+                return (0..times).try_for_each(|_| passes.pass());
+            }
+            Repeated::Crowd => {
+                let crowd = Crowd::new()?;
+                (0..times).for_each(|_| crowd.round());
+                return crowd.end();
+            }
+            Repeated::Call => in_process::call().batch(times)?,
+            Repeated::Yield => cases::yields(times),
+            Repeated::Lock => cases::ours::lock(times),
+            Repeated::SpawnJoin => cases::ours::fork_join(times),
+        };
+        Ok(())
     }
 }
 
-/// The instructions that a message takes in these components together.
-pub(super) fn instructions(components: &[Component]) -> Result<f64, BenchError> {
-    components.iter().map(|&component| one(component)).sum()
+/// The mark up to which callgrind counts.
+#[inline(never)]
+fn callgrind_mark() {
+    black_box(());
 }
 
-fn one(component: Component) -> Result<f64, BenchError> {
+/// The instructions of a message in each interval.
+pub(super) fn instructions() -> Result<Intervals, BenchError> {
+    let marks = ["--combine-dumps=yes", "--dump-before=*callgrind_mark*"];
+    let counts = counted(Repeated::Components, PASSES, &marks)?;
+    let mut all = intervals(&counts)
+        .ok_or_else(|| format!("callgrind has written {} counts; is this program stripped?", counts.len()))?;
     let [few, many] = ROUNDS;
-    let more = collected(component, many)?.saturating_sub(collected(component, few)?);
-    if more == 0 {
-        return Err(
-            format!("callgrind has seen no `{}`: is this program stripped?", function(component)).into()
-        );
-    }
-    Ok(more as f64 / ((many - few) * MESSAGES as u64) as f64)
+    let count = |rounds| Ok::<_, BenchError>(counted(Repeated::Crowd, rounds, &[])?.iter().sum::<f64>());
+    all.set(Interval::Crowd, (count(many)? - count(few)?) / (many - few) as f64);
+    Ok(all)
 }
 
-/// The function that is the component.
-fn function(component: Component) -> &'static str {
-    match component {
-        Component::ClientSend => "part_client_send",
-        Component::ServerPoll => "part_server_poll",
-        Component::ServerReceive => "part_server_receive",
-        Component::ServerDispatch => "part_server_dispatch",
-        Component::ServerSend => "part_server_send",
-        Component::ClientPoll => "part_client_poll",
-        Component::ClientReceive => "part_client_receive",
-        Component::ClientDispatch => "part_client_dispatch",
-    }
-}
-
-/// Instructions of this component in a child that does `rounds`.
-fn collected(component: Component, rounds: u64) -> Result<u64, BenchError> {
-    let threads = component == Component::ClientDispatch;
-    let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    if !threads {
-        // Threads leave the function in the middle and return to it, so for them everything is
-        // counted. Waiting kernel threads cost nothing.
-        valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
-    }
-    valgrind.arg(format!("/proc/{}/exe", std::process::id()));
-    valgrind.args([SUBCOMMAND, &serde_json::to_string(&InstructionCount { rounds, threads })?]);
-    let output = valgrind.output().map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+/// Runs a child under callgrind, with further options. Returns its counts, in their order.
+fn counted(counted: Repeated, times: u64, options: &[&str]) -> Result<Vec<f64>, BenchError> {
+    let mut out = std::env::temp_dir();
+    out.push(format!("underpass-bench-counts-{}", std::process::id()));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .args(options)
+        .arg(format!("/proc/{}/exe", std::process::id()))
+        .args([SUBCOMMAND, &serde_json::to_string(&InstructionCount { counted, times })?])
+        .output()
+        .map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
+    let written = std::fs::read_to_string(&out);
+    // Nobody else uses this file, and it may not be there.
+    let _ = std::fs::remove_file(&out);
     if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
         let why = said.lines().find(|line| line.contains("terminat")).unwrap_or("it failed");
         return Err(format!("valgrind can't run it: {} ({why})", output.status).into());
     }
-    let count = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    count.ok_or_else(|| "callgrind has told no count".into())
+    Ok(totals(&written?))
+}
+
+/// All counts of a file that callgrind has written, in their order.
+fn totals(written: &str) -> Vec<f64> {
+    let totals = written.lines().filter_map(|line| line.strip_prefix("totals:"));
+    totals.filter_map(|count| count.split_whitespace().next()?.parse().ok()).collect()
+}
+
+/// The intervals, of the counts up to each mark and up to the end. Nothing if some are missing.
+fn intervals(counts: &[f64]) -> Option<Intervals> {
+    let (_, counts) = counts.split_last()?;
+    let (passes, rest) = counts.as_chunks::<MARKS>();
+    let used: Vec<_> = passes.iter().skip(UNUSED).map(between).collect();
+    (rest.is_empty() && !used.is_empty()).then(|| Intervals::of_marks(&used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_counts_of_a_file_are_read() {
+        let written = "part: 1\ndesc: Trigger: --dump-before=m\nsummary: 7\n1 2\ntotals: 7\n\n\
+                       part: 2\ntotals: 9\n";
+        assert_eq!(totals(written), [7.0, 9.0]);
+    }
+
+    #[test]
+    fn a_count_that_is_missing_is_noticed() {
+        let mut counts = vec![10.0; MARKS * (UNUSED + 2)];
+        counts.push(1e6);
+        assert!(intervals(&counts).is_some());
+        assert!(intervals(&counts[1..]).is_none() && intervals(&[]).is_none());
+        assert!(intervals(&counts[..MARKS]).is_none(), "nothing is left of the passes");
+    }
 }

@@ -5,12 +5,13 @@
 //! components of a call. While one thread waits for its reply the others call, so neither processor
 //! waits for a cache line on every call.
 
-use super::components::Sum;
+use super::components::Part;
 use super::null::null;
 use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
 use crate::calls;
 use crate::measure::contest::Contest;
 use crate::processes::client::ScenarioClient;
+use crate::report::verdict::Verdict;
 use crate::{BenchError, Effort};
 
 /// The number of threads whose calls are judged.
@@ -35,7 +36,7 @@ pub(super) fn throughput(
     client.settle()?;
     for (part, threads) in THREADS.into_iter().enumerate() {
         let threads = threads * processors.clients as u64;
-        let (mut slower, mut many) = (Sum::slower(processors), null("callers", threads, &probe));
+        let (mut slower, mut many) = (Part::slower(processors), null("callers", threads, &probe));
         let contest = client.contest(&mut [&mut slower, &mut many], part, THREADS.len())?;
         let figures = figures(&contest, (1, 0), (&many, processors));
         let met = figures.ratio <= BAR || 1e9 / figures.ns >= BAR_CALLS_PER_S;
@@ -53,6 +54,9 @@ pub(super) fn throughput(
 const FIGURE_THREADS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32];
 /// Those of a quick run.
 const FEW: [u64; 2] = [1, 4];
+
+/// More than this much more throughput is growth.
+const GROWS: f64 = 1.1;
 
 /// A row's share of the usual time, because there are many rows.
 const SHARE: u32 = 4;
@@ -88,6 +92,7 @@ pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors
     let effort = Effort { budget: effort.budget / SHARE, ..effort };
     let wanted = |threads: &u64| !effort.few || FEW.contains(threads);
     let all: Vec<u64> = FIGURE_THREADS.into_iter().filter(wanted).collect();
+    let mut rates = Vec::new();
     for (part, &threads) in all.iter().enumerate() {
         let (mut limit, mut calls) = (client.limit(), null("callers", threads, &probe));
         let mut progress = |share| client.progress((part as f64 + share) / all.len() as f64);
@@ -103,7 +108,46 @@ pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors
             figures =
                 point.calls_per_s.into_iter().fold(figures, |f, rate| f.with("paper_calls_per_s", rate));
         }
-        client.report(case, figures)?;
+        rates.push((threads, 1e9 / figures.ns));
+        let verdict = if part + 1 == all.len() { levels_off(&rates, processors) } else { None };
+        client.report(case, figures.with_verdict(verdict))?;
     }
     Ok(())
+}
+
+/// The paper's claim about Figure 4, for the calls per second of each number of threads. Where the
+/// server has no processors the paper's curve goes on growing, because more calls share each
+/// reallocation.
+fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<Verdict> {
+    let best = |large: bool| {
+        let rates = rates.iter().filter(|(threads, _)| is_large(*threads, processors) == large);
+        rates.map(|&(_, rate)| rate).max_by(f64::total_cmp)
+    };
+    let (few, many) = (best(false)?, best(true)?);
+    let growth = many / few;
+    let because = format!("more than C + S threads make {growth:.2} times as many calls a second");
+    Some(match processors.servers {
+        0 => Verdict {
+            claim: "with S = 0 more threads share each reallocation",
+            holds: growth > GROWS,
+            because,
+        },
+        _ => Verdict { claim: "throughput grows until T = C + S", holds: growth <= GROWS, because },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_that_grows_past_the_processors_refutes_the_paper() {
+        let holds = |rates: &[(u64, f64)], processors| levels_off(rates, processors).map(|v| v.holds);
+        let flat = [(1, 1.0), (2, 1.8), (3, 1.85), (32, 1.9)];
+        let grows = [(1, 1.0), (2, 1.8), (3, 2.5), (32, 4.0)];
+        assert_eq!(holds(&flat, ONE_EACH), Some(true));
+        assert_eq!(holds(&grows, ONE_EACH), Some(false));
+        assert_eq!(holds(&grows[..2], ONE_EACH), None, "nothing was measured past T = C + S");
+        assert_eq!(holds(&grows, ONE_TO_SHARE), Some(true));
+    }
 }

@@ -4,7 +4,7 @@
 //! C is the number of the client's processors, S of the server's, and T of the calling threads.
 //! Where S is 0 the server has only the processors that its callers donate.
 
-mod components;
+pub(crate) mod components;
 mod connection;
 pub(crate) mod count;
 mod exclusive;
@@ -12,12 +12,13 @@ pub(crate) mod fair;
 mod idle;
 mod load;
 mod null;
+mod passes;
 pub(crate) mod scale;
 mod table2;
 
 use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
-use crate::measure::contest::{Contest, Subject};
+use crate::measure::contest::Contest;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::idle;
 use crate::{BenchError, Figures, Pinning};
@@ -104,13 +105,8 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         figure!(8, 2),
         figure!(8, 4),
         figure!(8, 8),
-        Scenario {
-            name: "table2",
-            cases: &table2::CASES,
-            pinning: Pinning::Alone,
-            client: table2::client,
-            server: idle,
-        },
+        table2::COMPONENTS,
+        table2::NULL_CALL,
         Scenario {
             name: "scale",
             cases: &["scale"],
@@ -151,11 +147,6 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, idle::trickle),
     ],
 };
-
-/// The work of both sides for a call, without its procedure (Table II), as a subject.
-pub(crate) fn components(name: &str) -> impl Subject {
-    components::Sum::of(name, &[components::CLIENT, components::SERVER].concat())
-}
 
 type Cases = &'static [&'static str];
 type Part = fn(&ScenarioClient) -> Result<(), BenchError>;

@@ -1,14 +1,22 @@
 //! `table2`: where the time of a call goes, and its instructions (URPC, section 4.2).
+//!
+//! The components are measured with both ends in one process. `table2/null` puts their sum beside a
+//! null call between two processes, with the wait for cache lines as a row of its own.
 
-use super::components::{CLIENT, Component, SERVER, Sum};
+use super::components::{ALL, BothSides, Part};
 use super::count;
+use super::null::null;
+use crate::calls::serve;
+use crate::catalogue::Scenario;
 use crate::measure::contest::Contest;
 use crate::measure::in_process;
 use crate::processes::client::ScenarioClient;
-use crate::{BenchError, Effort, Figures};
+use crate::processes::role::idle;
+use crate::raw::ping::ReplyKind;
+use crate::{BenchError, Effort, Figures, Pinning, Summary, calls};
 use std::time::Duration;
 
-pub(super) const CASES: [&str; 10] = [
+const CASES: [&str; 10] = [
     "table2/client/send",
     "table2/client/poll",
     "table2/client/receive",
@@ -21,45 +29,74 @@ pub(super) const CASES: [&str; 10] = [
     "table2/server/total",
 ];
 
+const CALL: [&str; 3] = ["table2/both-sides", "table2/lines", "table2/null"];
+
+pub(super) const COMPONENTS: Scenario =
+    Scenario { name: "table2", cases: &CASES, pinning: Pinning::Alone, client, server: idle };
+
+pub(super) const NULL_CALL: Scenario =
+    Scenario { name: "table2/null", cases: &CALL, pinning: Pinning::Apart, client: call, server: serve };
+
 /// The paper's times in µs, in the order of the cases. A procedure call took 7 µs there.
 const PAPER_US: [f64; 10] = [18.0, 6.0, 10.0, 20.0, 54.0, 13.0, 6.0, 9.0, 25.0, 53.0];
 const PAPER_CALL_US: f64 = 7.0;
+/// The paper's null call with T = C = S = 1.
+const PAPER_NULL_US: f64 = 93.0;
 
 /// Each timed component runs through all components.
 const SLICE: Duration = Duration::from_micros(300);
 
-/// A side's total comes after its four components.
-fn components(case: usize) -> Vec<Component> {
-    let side = if case < 5 { CLIENT } else { SERVER };
-    side.get(case % 5).map_or(side.to_vec(), |&one| vec![one])
-}
-
-pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
+fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let effort = Effort { slice: SLICE.min(client.effort().slice), ..client.effort() };
-    let mut missing = None;
+    // Counting takes seconds, so a quick run of all cases does without.
+    let counted = (!client.few()).then(count::instructions);
+    if let Some(Err(why)) = &counted {
+        client.note(&format!("no instructions of the components: {why}"))?;
+    }
     for (number, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
-        let (mut unit, mut sum) = (in_process::call(), Sum::of(case, &components(number)));
+        let component = ALL[number];
+        let (mut unit, mut part) = (in_process::call(), Part::of(case, component));
         let mut progress = |share| client.progress((number as f64 + share) / CASES.len() as f64);
-        let contest = Contest::hold(&mut [&mut unit, &mut sum], effort, &mut progress)?;
+        let contest = Contest::hold(&mut [&mut unit, &mut part], effort, &mut progress)?;
         let paper = PAPER_US[number];
         let figures = Figures::of(&contest, 1, 0);
         let figures = figures.with("paper_ns", paper * 1e3).with("paper_ratio", paper / PAPER_CALL_US);
-        // Counting takes seconds, so a quick run does without.
-        let counted = (!client.few()).then(|| count::instructions(&components(number)));
-        let figures = match counted {
-            Some(Ok(instructions)) => figures.with("instructions", instructions),
-            Some(Err(why)) => {
-                if missing.is_none() {
-                    client.note(&format!("no instructions of {case}: {why}"))?;
-                }
-                let figures = figures.with_detail("instructions_missing", why.to_string());
-                missing = Some(why);
-                figures
-            }
+        let figures = match &counted {
+            Some(Ok(counts)) => figures.with("instructions", component.of(counts)),
+            Some(Err(why)) => figures.with_detail("instructions_missing", why.to_string()),
             None => figures.with_detail("instructions_missing", "not counted in a quick run of all cases"),
         };
         client.report(case, figures)?;
+    }
+    Ok(())
+}
+
+/// The sum of both sides' work, the wait for cache lines, and the null call that has both.
+fn call(client: &ScenarioClient) -> Result<(), BenchError> {
+    const BOTH: usize = 0;
+    const LINES: usize = 1;
+    const NULL: usize = 2;
+    let probe = calls::import()?;
+    client.settle()?;
+    let far = client.placement().far.unwrap_or(client.placement().near);
+    let mut lines = client.ping("two-ring", ReplyKind::Rings, far);
+    let mut null = null("null", 1, &probe);
+    let contest = client.contest(&mut [&mut BothSides, &mut lines, &mut null], 0, 1)?;
+    let rounds = |subject: usize| contest.measured[subject].rounds.iter();
+    let shares = rounds(BOTH).zip(rounds(LINES)).zip(rounds(NULL));
+    let explained = Summary::of(shares.map(|((both, lines), null)| (both + lines) / null)).median();
+    let paper = [PAPER_US[4] + PAPER_US[9], f64::NAN, PAPER_NULL_US];
+    for (subject, case) in CALL.iter().enumerate().filter(|(_, case)| client.wants(case)) {
+        let figures = Figures::of(&contest, subject, NULL);
+        let figures = match paper[subject] {
+            us if us.is_nan() => figures,
+            us => figures.with("paper_ns", us * 1e3).with("paper_ratio", us / PAPER_NULL_US),
+        };
+        client.report(
+            case,
+            if subject == NULL { null.tell(figures.with("explained", explained)) } else { figures },
+        )?;
     }
     Ok(())
 }
@@ -72,8 +109,6 @@ mod tests {
     fn the_totals_are_the_papers() {
         for side in [0, 5] {
             assert_eq!(PAPER_US[side..side + 4].iter().sum::<f64>(), PAPER_US[side + 4]);
-            let parts: Vec<_> = (side..side + 4).flat_map(components).collect();
-            assert_eq!((parts.len(), components(side + 4)), (4, parts));
         }
     }
 }

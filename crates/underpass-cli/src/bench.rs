@@ -1,6 +1,6 @@
 //! `underpass bench`: prints rows for people or for machines, as they come.
 
-use crate::curves;
+use crate::{comparison, curves};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,9 +8,12 @@ use underpass_bench::{BenchError, CATALOGUE, Effort, Machine, ResultTable, Row, 
 
 /// What `underpass bench` is asked for.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArguments {
+    #[command(subcommand)]
+    task: Option<BenchTask>,
     /// The benchmark, or `all`
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Only this case, or those below it: `null` is `null/pinned` and all that begin so
     #[arg(long, value_name = "CASE")]
@@ -32,15 +35,38 @@ pub struct BenchArguments {
     peers: Option<PathBuf>,
 }
 
-/// Runs a benchmark, or lists them.
+/// What else than running a benchmark.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum BenchTask {
+    /// Compares the results of two builds, run by turns at least six times each: paired ratios, with
+    /// a test of their significance
+    Compare {
+        /// What one build printed with `--json`, run after run
+        #[arg(value_name = "A.json")]
+        first: PathBuf,
+        /// What the other one printed
+        #[arg(value_name = "B.json")]
+        second: PathBuf,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs a benchmark, lists them, or compares results.
 ///
 /// # Errors
-/// If there is no such benchmark, if it fails, or if the results cannot be written.
+/// If there is no such benchmark, if it fails, or if the results cannot be read or written.
 pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     let mut out = io::stdout();
-    let Some(name) = options.name.as_deref().filter(|_| !options.list) else {
+    if let Some(BenchTask::Compare { first, second, json }) = &options.task {
+        return comparison::print(&mut out, first, second, *json);
+    }
+    if options.list {
         return list(&mut out);
-    };
+    }
+    let name = options.name.as_deref();
+    let name = name.ok_or("a benchmark has to be named, or `all`; see `underpass bench --list`")?;
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let mut printer = Printer::new(out, options.json);
     let wanted =

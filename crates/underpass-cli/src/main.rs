@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod comparison;
 mod curves;
 mod demo;
 mod svg;

@@ -17,6 +17,9 @@ mod carried;
 mod control;
 mod counters;
 mod dispatch;
+#[cfg(feature = "ends")]
+#[doc(hidden)]
+pub mod ends;
 mod error;
 #[cfg(fuzzing)]
 #[doc(hidden)]

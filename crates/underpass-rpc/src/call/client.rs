@@ -16,6 +16,8 @@ mod replies;
 mod row;
 mod rows;
 mod sharing;
+#[cfg(feature = "ends")]
+mod steps;
 mod task;
 mod waker_table;
 

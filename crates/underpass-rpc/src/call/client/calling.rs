@@ -96,7 +96,7 @@ impl ClientEnd {
 
     /// Sends a call.
     #[inline(always)]
-    fn begin<A: Encode + ?Sized>(
+    pub(super) fn begin<A: Encode + ?Sized>(
         &self,
         row: &ClientRow,
         procedure: u16,
