@@ -108,7 +108,7 @@ mod tests {
     fn small_numbers_have_the_probabilities_of_the_tables() {
         let p = |differences: &[f64]| SignedRanks::of(differences.iter().copied()).p();
         assert_eq!(p(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 0.03125);
-        // The sum of the negative ranks is 3: as likely or less so are {}, {1}, {2}, {3} and {1, 2}.
+        // The sum of the negative ranks is 3. As small are those of {}, {1}, {2}, {3} and {1, 2}.
         assert_eq!(p(&[1.0, 2.0, -3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), 10.0 / 256.0);
         assert_eq!(p(&[1.0, -1.0]), 1.0);
         assert_eq!(p(&[]), 1.0);

@@ -4,7 +4,7 @@
 //! counts down at each mark ([`super::passes`]), and begins anew. All else is the difference of two
 //! counts, in which the cost of starting cancels out; `tools/instructions` takes it, too.
 
-use super::passes::{Crowd, Interval, Intervals, MARKS, Passes, between};
+use super::passes::{Crowd, Interval, Intervals, MARKS, Passes, between, lone_calls};
 use crate::BenchError;
 use crate::measure::contest::Subject;
 use crate::measure::in_process;
@@ -12,11 +12,15 @@ use crate::processes::pair::SUBCOMMAND;
 use crate::threads::cases;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The passes through all marks. The first ones are not used: they find nothing prepared.
 const PASSES: u64 = 12;
 const UNUSED: usize = 4;
+/// How often a child is counted that callgrind can't follow, and for how long.
+const ATTEMPTS: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(15);
 /// The rounds of a crowd in the two counts.
 const ROUNDS: [u64; 2] = [20, 60];
 
@@ -28,6 +32,8 @@ enum Repeated {
     Components,
     /// Calls of a crowd.
     Crowd,
+    /// A call that does nothing, both sides in one process.
+    Null,
     /// A procedure call.
     Call,
     /// A switch between two threads.
@@ -67,6 +73,7 @@ impl InstructionCount {
                 (0..times).for_each(|_| crowd.round());
                 return crowd.end();
             }
+            Repeated::Null => lone_calls(times)?,
             Repeated::Call => in_process::call().batch(times)?,
             Repeated::Yield => cases::yields(times),
             Repeated::Lock => cases::ours::lock(times),
@@ -82,39 +89,81 @@ fn callgrind_mark() {
     black_box(());
 }
 
-/// The instructions of a message in each interval.
-pub(super) fn instructions() -> Result<Intervals, BenchError> {
+/// The instructions of a message in each interval. `waits` is called while a child runs.
+pub(super) fn instructions(waits: &dyn Fn()) -> Result<Intervals, BenchError> {
     let marks = ["--combine-dumps=yes", "--dump-before=*callgrind_mark*"];
-    let counts = counted(Repeated::Components, PASSES, &marks)?;
+    let counts = counted(Repeated::Components, PASSES, &marks, waits)?;
     let mut all = intervals(&counts)
         .ok_or_else(|| format!("callgrind has written {} counts; is this program stripped?", counts.len()))?;
     let [few, many] = ROUNDS;
-    let count = |rounds| Ok::<_, BenchError>(counted(Repeated::Crowd, rounds, &[])?.iter().sum::<f64>());
+    let count =
+        |rounds| Ok::<_, BenchError>(counted(Repeated::Crowd, rounds, &[], waits)?.iter().sum::<f64>());
     all.set(Interval::Crowd, (count(many)? - count(few)?) / (many - few) as f64);
     Ok(all)
 }
 
 /// Runs a child under callgrind, with further options. Returns its counts, in their order.
-fn counted(counted: Repeated, times: u64, options: &[&str]) -> Result<Vec<f64>, BenchError> {
+///
+/// Callgrind can't follow a signal that interrupts a thread between two switches, as the end of a
+/// time slice does. It fails then, or goes on for ever. So this tries again.
+fn counted(
+    counted: Repeated,
+    times: u64,
+    options: &[&str],
+    waits: &dyn Fn(),
+) -> Result<Vec<f64>, BenchError> {
+    let mut counts = count_once(counted, times, options, waits);
+    for _ in 1..ATTEMPTS {
+        if counts.is_ok() {
+            break;
+        }
+        counts = count_once(counted, times, options, waits);
+    }
+    counts
+}
+
+fn count_once(
+    counted: Repeated,
+    times: u64,
+    options: &[&str],
+    waits: &dyn Fn(),
+) -> Result<Vec<f64>, BenchError> {
     let mut out = std::env::temp_dir();
     out.push(format!("underpass-bench-counts-{}", std::process::id()));
-    let output = Command::new("valgrind")
+    let mut valgrind = Command::new("valgrind");
+    valgrind
         .args(["--tool=callgrind", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .args(options)
         .arg(format!("/proc/{}/exe", std::process::id()))
         .args([SUBCOMMAND, &serde_json::to_string(&InstructionCount { counted, times })?])
-        .output()
-        .map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let ended = ends_in_time(valgrind, waits);
     let written = std::fs::read_to_string(&out);
     // Nobody else uses this file, and it may not be there.
     let _ = std::fs::remove_file(&out);
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let why = said.lines().find(|line| line.contains("terminat")).unwrap_or("it failed");
-        return Err(format!("valgrind can't run it: {} ({why})", output.status).into());
-    }
+    ended?;
     Ok(totals(&written?))
+}
+
+/// Runs valgrind. Fails if it does, or if it doesn't end in time.
+fn ends_in_time(mut valgrind: Command, waits: &dyn Fn()) -> Result<(), BenchError> {
+    let mut child = valgrind.spawn().map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("valgrind can't run it: {status}").into()),
+            None => {
+                waits();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+    child.kill()?;
+    child.wait()?;
+    Err(format!("valgrind has not ended after {} s", PATIENCE.as_secs()).into())
 }
 
 /// All counts of a file that callgrind has written, in their order.

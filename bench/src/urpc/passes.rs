@@ -222,17 +222,25 @@ impl Crowd {
     pub(super) fn new() -> Result<Self, BenchError> {
         let ends = Arc::new(Ends::new(&lone_service(), None)?);
         let (returned, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let caller = |_| {
+        let begun = Arc::new(AtomicU64::new(0));
+        let caller = |number: u64| {
             let (ends, returned, over) = (Arc::clone(&ends), Arc::clone(&returned), Arc::clone(&over));
-            thread::spawn(move || {
+            let begins = Arc::clone(&begun);
+            let caller = thread::spawn(move || {
+                begins.store(number, Ordering::Relaxed);
                 while !over.load(Ordering::Relaxed) {
                     ends.call::<(), Result<(), CallError>>(NULL, &())?;
                     returned.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
-            })
+            });
+            // A thread that has started stays on this activation.
+            while begun.load(Ordering::Relaxed) != number {
+                thread::yield_now();
+            }
+            caller
         };
-        let callers = (0..MESSAGES).map(caller).collect();
+        let callers = (1..=MESSAGES as u64).map(caller).collect();
         Ok(Self { ends, returned, over, callers })
     }
 

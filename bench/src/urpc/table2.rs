@@ -50,7 +50,7 @@ fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let effort = Effort { slice: SLICE.min(client.effort().slice), ..client.effort() };
     // Counting takes seconds, so a quick run of all cases does without.
-    let counted = (!client.few()).then(count::instructions);
+    let counted = (!client.few()).then(|| count::instructions(&|| client.progress(0.0)));
     if let Some(Err(why)) = &counted {
         client.note(&format!("no instructions of the components: {why}"))?;
     }

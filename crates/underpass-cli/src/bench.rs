@@ -38,8 +38,8 @@ pub struct BenchArguments {
 /// What else than running a benchmark.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum BenchTask {
-    /// Compares the results of two builds, run by turns at least six times each: paired ratios, with
-    /// a test of their significance
+    /// Compares the results of two builds, run by turns at least six times each: paired ratios,
+    /// with a test of their significance
     Compare {
         /// What one build printed with `--json`, run after run
         #[arg(value_name = "A.json")]
