@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The passes through all marks. The first ones are not used: they find nothing prepared.
-const PASSES: u64 = 12;
+const PASSES: u64 = 9;
 const UNUSED: usize = 4;
 /// How often a child is counted that callgrind can't follow, and for how long.
 const ATTEMPTS: usize = 2;

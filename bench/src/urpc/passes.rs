@@ -6,10 +6,10 @@
 //!
 //! | pass | what it tells apart |
 //! |---|---|
-//! | *stub* | one call, whose server stub has marks at its beginning and its end |
+//! | *stub* | one call, with a mark before and after the server's stub |
 //! | *batch* | [`MESSAGES`] calls: all are sent, then all are served, then all replies are taken |
 //! | *crowd* | [`MESSAGES`] threads, each of which calls and blocks; all of it together |
-//! | *lone* | one call, whose caller polls for its own reply; all of it together, without marks |
+//! | *lone* | one call whose caller polls for its own reply; all of it together, without marks |
 //!
 //! A mark reads the clock, or callgrind counts up to it ([`super::count`]). Two marks with nothing
 //! between them tell what a mark costs. A crowd has no marks: callgrind loses count of the
@@ -130,10 +130,11 @@ impl Passes {
         })
     }
 
-    /// Goes through all marks: one more than there are intervals in [`MARKED`], of which the one
-    /// between stub and batch belongs to neither.
+    /// Goes through all marks.
     pub(super) fn pass(&mut self) -> Result<(), BenchError> {
-        self.pass_stub()?;
+        for _ in 0..=WARM_UP {
+            self.pass_stub()?;
+        }
         self.pass_batch()
     }
 
@@ -174,17 +175,24 @@ impl Passes {
     }
 }
 
-/// The marks of a pass, of which the one that begins a batch ends no interval.
-pub(super) const MARKS: usize = MARKED.len() + 2;
+/// The calls with marks in their stub before the one that counts. Else the first mark would be the
+/// only one that finds the caches cold.
+const WARM_UP: usize = 7;
+
+/// The marks of a call through the stub, and of a batch.
+const STUB_MARKS: usize = 5;
+const BATCH_MARKS: usize = 7;
+
+/// All marks of a pass.
+pub(super) const MARKS: usize = (WARM_UP + 1) * STUB_MARKS + BATCH_MARKS;
 
 /// What was measured up to each mark of a pass, as what lies in each interval. The first mark of
-/// the stub and that of the batch end no interval.
+/// a stub or a batch ends no interval.
 pub(super) fn between(up_to_marks: &[f64; MARKS]) -> [f64; MARKED.len()] {
-    /// The mark that begins a batch.
-    const BATCH: usize = 5;
-    let ends = (1..MARKS).filter(|&mark| mark != BATCH);
+    let counting = &up_to_marks[WARM_UP * STUB_MARKS..];
+    let (stub, batch) = counting.split_at(STUB_MARKS);
     let mut between = [0.0; MARKED.len()];
-    between.iter_mut().zip(ends).for_each(|(value, mark)| *value = up_to_marks[mark]);
+    between.iter_mut().zip(stub[1..].iter().chain(&batch[1..])).for_each(|(value, mark)| *value = *mark);
     between
 }
 
@@ -361,7 +369,10 @@ mod tests {
     fn a_mark_costs_nothing_in_the_result() {
         let n = MESSAGES as f64;
         // Up to each mark: the first ends nothing, and neither does the one that begins the batch.
-        let marks = [9e9, 5.0, 15.0, 25.0, 35.0, 9e9, 5.0 + n, 5.0 + 2.0 * n, 5.0, 4.0, 5.0 + 3.0 * n, 5.0];
+        let counting =
+            [9e9, 5.0, 15.0, 25.0, 35.0, 9e9, 5.0 + n, 5.0 + 2.0 * n, 5.0, 4.0, 5.0 + 3.0 * n, 5.0];
+        let mut marks = [1e6; MARKS];
+        marks[MARKS - counting.len()..].copy_from_slice(&counting);
         let all = Intervals::of_marks(&[between(&marks); 3]);
         let server = [Interval::ServerReceive, Interval::ServerDispatch, Interval::ServerSend];
         assert_eq!(server.map(|interval| all.of(interval)), [10.0, 20.0, 30.0]);

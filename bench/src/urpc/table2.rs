@@ -6,9 +6,10 @@
 use super::components::{ALL, BothSides, Part};
 use super::count;
 use super::null::null;
+use super::passes::MESSAGES;
 use crate::calls::serve;
 use crate::catalogue::Scenario;
-use crate::measure::contest::Contest;
+use crate::measure::contest::{Contest, calibrate};
 use crate::measure::in_process;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::idle;
@@ -46,6 +47,9 @@ const PAPER_NULL_US: f64 = 93.0;
 /// Each timed component runs through all components.
 const SLICE: Duration = Duration::from_micros(300);
 
+/// That takes about as long.
+const MESSAGES_A_SLICE: u64 = 16 * MESSAGES as u64;
+
 fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     underpass::processors::set(1);
     let effort = Effort { slice: SLICE.min(client.effort().slice), ..client.effort() };
@@ -58,7 +62,9 @@ fn client(client: &ScenarioClient) -> Result<(), BenchError> {
         let component = ALL[number];
         let (mut unit, mut part) = (in_process::call(), Part::of(case, component));
         let mut progress = |share| client.progress((number as f64 + share) / CASES.len() as f64);
-        let contest = Contest::hold(&mut [&mut unit, &mut part], effort, &mut progress)?;
+        // A component may be too short to tell how many messages fill a slice.
+        let operations = [calibrate(&mut unit, effort.slice)?, MESSAGES_A_SLICE];
+        let contest = Contest::of(&mut [&mut unit, &mut part], &operations, effort, &mut progress)?;
         let paper = PAPER_US[number];
         let figures = Figures::of(&contest, 1, 0);
         let figures = figures.with("paper_ns", paper * 1e3).with("paper_ratio", paper / PAPER_CALL_US);
