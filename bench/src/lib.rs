@@ -23,6 +23,7 @@ mod compare;
 mod limits;
 mod lrpc;
 pub mod measure;
+mod operations;
 mod othreads;
 mod placement;
 mod processes;
@@ -35,7 +36,7 @@ mod threads;
 mod urpc;
 
 pub use catalogue::{Benchmark, CATALOGUE};
-pub use compare::{Change, Compared, Comparison, compare};
+pub use compare::{CaseChange, Compared, Comparison, compare};
 pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
 pub use processes::pair::SUBCOMMAND;

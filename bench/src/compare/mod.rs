@@ -20,7 +20,7 @@ pub const LEVEL: f64 = 0.05;
 /// What can be said of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum CaseChange {
     /// The second takes less time.
     Faster,
     /// The second takes more time.
@@ -48,7 +48,7 @@ pub struct Comparison {
     /// correction for the number of cases.
     pub p: f64,
     /// What that says.
-    pub change: Change,
+    pub change: CaseChange,
 }
 
 /// The comparisons of two files, and what a reader should know of them.
@@ -70,7 +70,7 @@ pub struct Compared {
 /// let row = |ratio: f64| format!(r#"{{"bench":"urpc","case":"null/pinned","ratio":{ratio}}}"#);
 /// let file = |factor: f64| (0..6).map(|run| row((1.0 + f64::from(run)) * factor) + "\n").collect::<String>();
 /// let compared = underpass_bench::compare(&file(1.0), &file(1.1)).unwrap();
-/// assert_eq!(compared.cases[0].change, underpass_bench::Change::Slower);
+/// assert_eq!(compared.cases[0].change, underpass_bench::CaseChange::Slower);
 /// ```
 pub fn compare(first: &str, second: &str) -> Result<Compared, BenchError> {
     let (first, second) = (read(first, "first")?, read(second, "second")?);
@@ -153,10 +153,10 @@ fn judge(cases: Vec<(String, SignedRanks)>) -> Vec<Comparison> {
         let (low, high) = ranks.interval(LEVEL);
         let (ratio, low, high) = (ranks.estimate().exp(), low.exp(), high.exp());
         let change = match () {
-            () if p < LEVEL && ratio < 1.0 => Change::Faster,
-            () if p < LEVEL => Change::Slower,
-            () if ranks.least_p() * family >= LEVEL => Change::TooFewRuns,
-            () => Change::NotShown,
+            () if p < LEVEL && ratio < 1.0 => CaseChange::Faster,
+            () if p < LEVEL => CaseChange::Slower,
+            () if ranks.least_p() * family >= LEVEL => CaseChange::TooFewRuns,
+            () => CaseChange::NotShown,
         };
         Comparison { case, pairs: ranks.pairs(), ratio, low, high, p, change }
     });

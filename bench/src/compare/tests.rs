@@ -49,7 +49,7 @@ fn a_difference_is_found_through_noise_and_drift() {
     let mut chance = Chance(1);
     for _ in 0..50 {
         let cases = changes(&mut chance, 16, &[1.1, 1.0 / 1.1]);
-        assert_eq!([cases[0].change, cases[1].change], [Change::Slower, Change::Faster], "{cases:?}");
+        assert_eq!([cases[0].change, cases[1].change], [CaseChange::Slower, CaseChange::Faster], "{cases:?}");
         assert!((cases[0].ratio / 1.1 - 1.0).abs() < 0.03, "{cases:?}");
     }
 }
@@ -60,7 +60,7 @@ fn where_nothing_differs_a_difference_is_seldom_claimed() {
     const TRIALS: usize = 400;
     let claims = (0..TRIALS).filter(|_| {
         let cases = changes(&mut chance, 10, &[1.0; 5]);
-        cases.iter().any(|case| matches!(case.change, Change::Faster | Change::Slower))
+        cases.iter().any(|case| matches!(case.change, CaseChange::Faster | CaseChange::Slower))
     });
     // Any of the five cases: at most 5 %, with room for chance. The numbers are the same each time.
     let claims = claims.count();
@@ -84,18 +84,18 @@ fn one_changed_case_among_many_is_found_and_no_other() {
     let mut factors = [1.0; 20];
     factors[7] = 1.15;
     let cases = changes(&mut Chance(4), 20, &factors);
-    let changed: Vec<_> = cases.iter().filter(|case| case.change != Change::NotShown).collect();
-    assert!(changed.len() == 1 && changed[0].case == "b 7" && changed[0].change == Change::Slower);
+    let changed: Vec<_> = cases.iter().filter(|case| case.change != CaseChange::NotShown).collect();
+    assert!(changed.len() == 1 && changed[0].case == "b 7" && changed[0].change == CaseChange::Slower);
 }
 
 #[test]
 fn few_runs_show_nothing_and_it_is_said() {
     let cases = changes(&mut Chance(5), 5, &[2.0]);
-    assert_eq!((cases[0].change, cases[0].pairs), (Change::TooFewRuns, 5));
+    assert_eq!((cases[0].change, cases[0].pairs), (CaseChange::TooFewRuns, 5));
     let six = changes(&mut Chance(5), 6, &[2.0]);
-    assert_eq!(six[0].change, Change::Slower);
+    assert_eq!(six[0].change, CaseChange::Slower);
     let of_many = changes(&mut Chance(5), 6, &[2.0; 3]);
-    assert!(of_many.iter().all(|case| case.change == Change::TooFewRuns), "{of_many:?}");
+    assert!(of_many.iter().all(|case| case.change == CaseChange::TooFewRuns), "{of_many:?}");
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn rows_of_one_case_are_told_apart_and_skipped_ones_left_out() {
     let cases = compare(&file(1.0), &file(0.5)).unwrap().cases;
     let told: Vec<_> = cases.iter().map(|case| (case.case.as_str(), case.ratio, case.change)).collect();
     assert_eq!(told.len(), 2);
-    assert_eq!(told[0], ("b c T=1", 1.0, Change::NotShown), "no pair differs");
-    assert!((told[1].1 - 0.5).abs() < 1e-9 && told[1].2 == Change::Faster, "{told:?}");
+    assert_eq!(told[0], ("b c T=1", 1.0, CaseChange::NotShown), "no pair differs");
+    assert!((told[1].1 - 0.5).abs() < 1e-9 && told[1].2 == CaseChange::Faster, "{told:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::measure::contest::Subject;
 use crate::processes::client::ScenarioClient;
 use crate::processes::helper::{Does, Helper, HelperTask, obey};
 use crate::processes::role::ChildRole;
-use crate::report::verdict::Verdict;
+use crate::report::verdict::ClaimVerdict;
 use crate::{BenchError, Figures};
 use serde::{Deserialize, Serialize};
 
@@ -116,8 +116,8 @@ pub(super) fn client(client: &ScenarioClient, case: &str, clients: usize) -> Res
 }
 
 /// The paper's claim about so many processors, which gave it a speedup of `papers`.
-fn scales(speedup: f64, papers: f64) -> Verdict {
-    Verdict {
+fn scales(speedup: f64, papers: f64) -> ClaimVerdict {
+    ClaimVerdict {
         claim: "calls of different clients don't hold each other up",
         holds: speedup >= papers * NEARLY,
         because: format!("a speedup of {speedup:.2}, and {papers} in the paper"),

@@ -14,7 +14,7 @@ mod verdicts;
 use crate::catalogue::{Benchmark, Scenario};
 use crate::measure::contest::{Contest, Subject};
 use crate::processes::client::ScenarioClient;
-use crate::report::verdict::Verdict;
+use crate::report::verdict::ClaimVerdict;
 use crate::{BenchError, Effort, Figures, Pinning};
 use domain_barrier::serve;
 use runs::{FigureLine, Run, Spinner, Work, kernel, ours};
@@ -96,7 +96,7 @@ impl Figure {
         }
     }
 
-    fn verdict(self, points: &[CurvePoint]) -> Option<Verdict> {
+    fn verdict(self, points: &[CurvePoint]) -> Option<ClaimVerdict> {
         match self {
             Self::Spinlocks => verdicts::spinlocks(points),
             Self::Barriers => verdicts::barriers(points),

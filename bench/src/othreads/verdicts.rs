@@ -1,6 +1,6 @@
 //! The paper's claims about Figures 5 to 7, and whether the measured curves agree.
 
-use crate::report::verdict::Verdict;
+use crate::report::verdict::ClaimVerdict;
 
 /// The ns that each line of a figure took in all, with that many threads.
 #[derive(Clone, Debug)]
@@ -22,13 +22,13 @@ const MAGNITUDE: f64 = 10.0;
 const COMPARABLE: f64 = 1.25;
 
 /// Figure 5: those that don't spin on while the holder can't run stay linear, and the others don't.
-pub(super) fn spinlocks(points: &[CurvePoint]) -> Option<Verdict> {
+pub(super) fn spinlocks(points: &[CurvePoint]) -> Option<ClaimVerdict> {
     let (first, last) = ends(points)?;
     let (first_other, last_other) = (first.giving_way?, last.giving_way?);
     let most = last.threads as f64 / first.threads as f64;
     let (ours, other) = (last.ours / first.ours, last_other / first_other);
     let degraded = last.kernel / last_other;
-    Some(Verdict {
+    Some(ClaimVerdict {
         claim: "OThreads, and kernel threads that give way as they spin, are linear; kernel threads that spin on degrade",
         holds: ours <= most && other <= most && degraded >= DEGRADED,
         because: format!(
@@ -39,10 +39,10 @@ pub(super) fn spinlocks(points: &[CurvePoint]) -> Option<Verdict> {
 }
 
 /// Figure 6: user-level threads are more than ten times faster.
-pub(super) fn barriers(points: &[CurvePoint]) -> Option<Verdict> {
+pub(super) fn barriers(points: &[CurvePoint]) -> Option<ClaimVerdict> {
     let (_, last) = ends(points)?;
     let ratio = last.kernel / last.ours;
-    Some(Verdict {
+    Some(ClaimVerdict {
         claim: "OThreads is more than an order of magnitude faster than a kernel thread each",
         holds: ratio > MAGNITUDE,
         because: format!("{ratio:.1} times as fast with {} threads", last.threads),
@@ -50,10 +50,10 @@ pub(super) fn barriers(points: &[CurvePoint]) -> Option<Verdict> {
 }
 
 /// Figure 7: user-level threads add little to a call.
-pub(super) fn calls(points: &[CurvePoint]) -> Option<Verdict> {
+pub(super) fn calls(points: &[CurvePoint]) -> Option<ClaimVerdict> {
     let worst = points.iter().max_by(|a, b| (a.ours / a.kernel).total_cmp(&(b.ours / b.kernel)))?;
     let ratio = worst.ours / worst.kernel;
-    Some(Verdict {
+    Some(ClaimVerdict {
         claim: "OThreads is comparable with a kernel thread each",
         holds: ratio <= COMPARABLE,
         because: format!("at worst {ratio:.2} times as long, with {} threads", worst.threads),

@@ -4,7 +4,7 @@ use crate::Figures;
 
 /// A claim, and whether it holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct ClaimVerdict {
     /// What the paper says.
     pub(crate) claim: &'static str,
     /// Whether the figures agree.
@@ -16,8 +16,8 @@ pub(crate) struct Verdict {
 impl Figures {
     /// Adds a verdict about the curve whose last point this is.
     #[must_use]
-    pub(crate) fn with_verdict(self, verdict: Option<Verdict>) -> Self {
-        let Some(Verdict { claim, holds, because }) = verdict else { return self };
+    pub(crate) fn with_verdict(self, verdict: Option<ClaimVerdict>) -> Self {
+        let Some(ClaimVerdict { claim, holds, because }) = verdict else { return self };
         let today = if holds { "yes" } else { "no" };
         self.with("paper_claims", claim).with("holds_today", today).with("because", because)
     }
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_yes_or_no_with_its_reason() {
-        let verdict = |holds| Some(Verdict { claim: "it is fast", holds, because: "3 to 1".into() });
+        let verdict = |holds| Some(ClaimVerdict { claim: "it is fast", holds, because: "3 to 1".into() });
         let told = |holds| Figures::one(1.0, "std", 3.0).with_verdict(verdict(holds)).more;
         assert_eq!((&told(true)["holds_today"], &told(true)["because"]), (&"yes".into(), &"3 to 1".into()));
         assert_eq!(told(false)["holds_today"], "no");

@@ -69,12 +69,12 @@ enum Reading {
 }
 
 /// A component or a sum, as a subject. An operation is a message.
-pub(super) struct Part {
+pub(super) struct ComponentTime {
     name: String,
     reading: Reading,
 }
 
-impl Part {
+impl ComponentTime {
     pub(super) fn of(name: &str, component: Component) -> Self {
         Self { name: name.into(), reading: Reading::One(component) }
     }
@@ -85,7 +85,7 @@ impl Part {
     }
 }
 
-impl Subject for Part {
+impl Subject for ComponentTime {
     fn name(&self) -> &str {
         &self.name
     }

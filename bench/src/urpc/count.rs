@@ -5,11 +5,10 @@
 //! counts, in which the cost of starting cancels out; `tools/instructions` takes it, too.
 
 use super::passes::{Crowd, Interval, Intervals, MARKS, Passes, between, lone_calls};
-use crate::BenchError;
 use crate::measure::contest::Subject;
 use crate::measure::in_process;
 use crate::processes::pair::SUBCOMMAND;
-use crate::threads::cases;
+use crate::{BenchError, operations};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::process::{Command, Stdio};
@@ -75,9 +74,9 @@ impl InstructionCount {
             }
             Repeated::Null => lone_calls(times)?,
             Repeated::Call => in_process::call().batch(times)?,
-            Repeated::Yield => cases::yields(times),
-            Repeated::Lock => cases::ours::lock(times),
-            Repeated::SpawnJoin => cases::ours::fork_join(times),
+            Repeated::Yield => operations::yields(times),
+            Repeated::Lock => operations::lock(times),
+            Repeated::SpawnJoin => operations::fork_join(times),
         };
         Ok(())
     }

@@ -5,13 +5,13 @@
 //! components of a call. While one thread waits for its reply the others call, so neither processor
 //! waits for a cache line on every call.
 
-use super::components::Part;
+use super::components::ComponentTime;
 use super::null::null;
 use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
 use crate::calls;
 use crate::measure::contest::Contest;
 use crate::processes::client::ScenarioClient;
-use crate::report::verdict::Verdict;
+use crate::report::verdict::ClaimVerdict;
 use crate::{BenchError, Effort};
 
 /// The number of threads whose calls are judged.
@@ -36,7 +36,7 @@ pub(super) fn throughput(
     client.settle()?;
     for (part, threads) in THREADS.into_iter().enumerate() {
         let threads = threads * processors.clients as u64;
-        let (mut slower, mut many) = (Part::slower(processors), null("callers", threads, &probe));
+        let (mut slower, mut many) = (ComponentTime::slower(processors), null("callers", threads, &probe));
         let contest = client.contest(&mut [&mut slower, &mut many], part, THREADS.len())?;
         let figures = figures(&contest, (1, 0), (&many, processors));
         let met = figures.ratio <= BAR || 1e9 / figures.ns >= BAR_CALLS_PER_S;
@@ -118,7 +118,7 @@ pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors
 /// The paper's claim about Figure 4, for the calls per second of each number of threads. Where the
 /// server has no processors the paper's curve goes on growing, because more calls share each
 /// reallocation.
-fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<Verdict> {
+fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<ClaimVerdict> {
     let best = |large: bool| {
         let rates = rates.iter().filter(|(threads, _)| is_large(*threads, processors) == large);
         rates.map(|&(_, rate)| rate).max_by(f64::total_cmp)
@@ -127,12 +127,12 @@ fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<Verdict> {
     let growth = many / few;
     let because = format!("more than C + S threads make {growth:.2} times as many calls a second");
     Some(match processors.servers {
-        0 => Verdict {
+        0 => ClaimVerdict {
             claim: "with S = 0 more threads share each reallocation",
             holds: growth > GROWS,
             because,
         },
-        _ => Verdict { claim: "throughput grows until T = C + S", holds: growth <= GROWS, because },
+        _ => ClaimVerdict { claim: "throughput grows until T = C + S", holds: growth <= GROWS, because },
     })
 }
 

@@ -3,7 +3,7 @@
 //! The components are measured with both ends in one process. `table2/null` puts their sum beside a
 //! null call between two processes, with the wait for cache lines as a row of its own.
 
-use super::components::{ALL, BothSides, Part};
+use super::components::{ALL, BothSides, ComponentTime};
 use super::count;
 use super::null::null;
 use super::passes::MESSAGES;
@@ -60,7 +60,7 @@ fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     }
     for (number, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
         let component = ALL[number];
-        let (mut unit, mut part) = (in_process::call(), Part::of(case, component));
+        let (mut unit, mut part) = (in_process::call(), ComponentTime::of(case, component));
         let mut progress = |share| client.progress((number as f64 + share) / CASES.len() as f64);
         // A component may be too short to tell how many messages fill a slice.
         let operations = [calibrate(&mut unit, effort.slice)?, MESSAGES_A_SLICE];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use underpass_bench::{BenchError, Change, Comparison, compare};
+use underpass_bench::{BenchError, CaseChange, Comparison, compare};
 
 /// Compares two files of results, and prints a line for each case.
 ///
@@ -37,10 +37,10 @@ fn line(case: &Comparison) -> String {
         false => "none".into(),
     };
     let change = match case.change {
-        Change::Faster => "B is faster",
-        Change::Slower => "B is slower",
-        Change::NotShown => "no difference shown",
-        Change::TooFewRuns => "too few runs to show any",
+        CaseChange::Faster => "B is faster",
+        CaseChange::Slower => "B is slower",
+        CaseChange::NotShown => "no difference shown",
+        CaseChange::TooFewRuns => "too few runs to show any",
     };
     format!("{:<40}{:>6}{:>9.3}{interval:>18}{:>9.4}   {change}", case.case, case.pairs, case.ratio, case.p)
 }
@@ -58,11 +58,11 @@ mod tests {
             low: 1.05,
             high: 1.152,
             p: 0.0078,
-            change: Change::Slower,
+            change: CaseChange::Slower,
         };
         let text = line(&case);
         assert!(text.contains("1.050 to 1.152") && text.ends_with("B is slower"), "{text}");
-        let few = Comparison { low: 0.0, high: f64::INFINITY, change: Change::TooFewRuns, ..case };
+        let few = Comparison { low: 0.0, high: f64::INFINITY, change: CaseChange::TooFewRuns, ..case };
         assert!(line(&few).contains("too few"), "{}", line(&few));
     }
 }
