@@ -305,6 +305,14 @@ impl Own {
         match words[0] {
             "import" => told(self.import(words[1], number(2))),
             "connect" => told(self.join(words[1], number(2))),
+            // As `connect`, once and within so many ms.
+            "hurry" => {
+                let within = Duration::from_millis(number(2) as u64);
+                told(
+                    ReceptionClient::import_within(words[1], within)
+                        .map(|binding| self.bindings.push(binding)),
+                )
+            }
             // Drops one binding. Those behind it get the numbers below theirs.
             "release" => {
                 self.bindings.remove(number(1));

@@ -319,6 +319,29 @@ fn each_import_is_authorized() {
 }
 
 #[test]
+fn an_import_that_is_given_up_leaves_no_row() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("an_import_that_is_given_up_leaves_no_row"));
+    let (open, name) = (Arc::new(AtomicU64::new(0)), Room::name("given-up"));
+    let (seen, asked) = (open.clone(), Arc::new(AtomicU64::new(0)));
+    let counted = asked.clone();
+    let slow = Reception::serve(Receptionist::default()).authorize(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        until("the decision", || (seen.load(Ordering::SeqCst) == 1).then_some(()));
+        true
+    });
+    let (running, names, _) = receptions("given-up", |server| server.export(&name, slow));
+    let mut puppet = bound(&names[..1]);
+    // It may take the server for late more than once.
+    assert!(puppet.ask(&format!("hurry {name} 20")).contains("NoAnswer"));
+    open.store(1, Ordering::SeqCst);
+    // The next import comes after those that were given up.
+    assert_eq!(puppet.ask(&format!("connect {name} 1")), "()");
+    assert!(asked.load(Ordering::SeqCst) >= 2);
+    until("the rows that nobody has to end", || (count(&running) == 2).then_some(()));
+    assert_eq!((puppet.ask("add 0"), puppet.ask("add 1"), regions_of("self")), ("3".into(), "3".into(), 1));
+}
+
+#[test]
 fn a_ticket_joins_like_a_name() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_ticket_joins_like_a_name"));
     let server = ServerProcess::start(SERVER, &Room::name("ticket"), "shared");

@@ -6,7 +6,10 @@ use quote::quote;
 
 /// All of them.
 pub(super) fn own_methods(interface: &Interface) -> TokenStream {
-    [imports, resilient_imports, passing_on, terms].map(|methods| methods(interface)).into_iter().collect()
+    [imports, imports_apart, resilient_imports, passing_on, terms]
+        .map(|methods| methods(interface))
+        .into_iter()
+        .collect()
 }
 
 /// The ways to import an interface by its name.
@@ -41,7 +44,13 @@ fn imports(interface: &Interface) -> TokenStream {
                 stub: #private::Stub::import(name, Self::descriptor(), ::core::option::Option::Some(time))?,
             })
         }
+    }
+}
 
+/// The ways to import an interface over a connection of its own.
+fn imports_apart(interface: &Interface) -> TokenStream {
+    let Interface { vis, private, .. } = interface;
+    quote! {
         /// Imports the interface that is exported as `name`, over a connection of its own.
         ///
         /// All bindings of [`import`](Self::import) between two processes share a connection:

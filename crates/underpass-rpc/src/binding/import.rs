@@ -286,7 +286,7 @@ pub(crate) fn introduce(
     drop(by);
     said.map_err(unheard(path, "the hello can't be sent"))?;
     failpoint!("import-said");
-    let received = hear(&socket, path, until)?;
+    let received = hear(&socket, path, until).inspect_err(|_| give_up(&socket, &shown))?;
     if received.bytes.is_empty() {
         // The server hung up without an answer: it has ended, or it considered this client too
         // late.
@@ -313,20 +313,48 @@ pub(crate) fn introduce(
                 shown.get(usize::from(place)).ok_or_else(|| ImportError::Refused(path.into(), why()))?;
             Ok(Bound::over(connection.clone(), tag, state))
         }
-        HelloReply::OtherVersion { version } => Err(ImportError::Version(format!(
+        refusal => Err(refused(refusal, path, descriptor)),
+    }
+}
+
+/// Nobody waits for the answer to a hello that has shown these connections. If the server has given
+/// a row of one of them meanwhile, the row is released.
+///
+/// After the hang-up the server can send nothing, so it notices that the row reaches nobody. What
+/// it has sent before is in the queue.
+fn give_up(socket: &Connection, shown: &[Arc<ServerConnection>]) {
+    socket.hang_up();
+    let mut buffer = [0; 256];
+    if let Ok(message) = socket.look()
+        && !message.with_files
+        && let Ok(received) = socket.receive_plain(&mut buffer)
+        && let Ok(HelloReply::Joined { place, tag, .. }) = HelloReply::from_bytes(&buffer[..received.len])
+        && let Some(connection) = shown.get(usize::from(place))
+    {
+        connection.end().release(tag);
+    }
+}
+
+/// The error for an answer that brings no binding.
+fn refused(answer: HelloReply, path: &Path, descriptor: &Descriptor) -> ImportError {
+    match answer {
+        HelloReply::OtherVersion { version } => ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
             path.display(),
             underpass_channel::layout::VERSION
-        ))),
-        HelloReply::OtherInterface { hash, text } => Err(ImportError::Mismatch {
+        )),
+        HelloReply::OtherInterface { hash, text } => ImportError::Mismatch {
             path: path.into(),
             ours: descriptor.hash,
             theirs: hash,
             differences: descriptor.differences(&text),
-        }),
-        HelloReply::Failed { why } => Err(ImportError::Refused(path.into(), why)),
-        HelloReply::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
-        HelloReply::Limit { why } => Err(ImportError::Limit(path.into(), why)),
+        },
+        HelloReply::Denied { why } => ImportError::NotAuthorized(path.into(), why),
+        HelloReply::Limit { why } => ImportError::Limit(path.into(), why),
+        HelloReply::Failed { why } => ImportError::Refused(path.into(), why),
+        HelloReply::Welcome { .. } | HelloReply::Joined { .. } => {
+            ImportError::Refused(path.into(), "it has answered twice".to_owned())
+        }
     }
 }
 

@@ -204,8 +204,9 @@ impl ClientEnd {
         }
     }
 
-    /// Tells the server that nobody uses the row. If its socket is full, tells it later.
-    pub(super) fn release(&self, tag: Tag) {
+    /// Tells the server that nobody uses the row. If its socket is full, tells it later. Of the
+    /// first end.
+    pub(crate) fn release(&self, tag: Tag) {
         if self.mailbox.release(tag) {
             failpoint!("import-released");
             return;
