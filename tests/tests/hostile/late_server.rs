@@ -16,11 +16,22 @@ fn late(call: &Cell, number: u64) -> Cell {
     Cell::inline(call.slot(), LATE, &number.to_le_bytes()).unwrap()
 }
 
+fn collects(call: &Cell) -> bool {
+    (call.what(), call.bounded, call.length) == (COLLECT, true, 0)
+}
+
 /// The client's call that collects, which comes next.
 fn collecting(end: &End) -> Cell {
     let collecting = call(end);
-    assert_eq!((collecting.what(), collecting.bounded, collecting.length), (COLLECT, true, 0));
+    assert!(collects(&collecting), "{collecting:?}");
     collecting
+}
+
+/// The client's call that collects, and another one. They come in any order.
+fn collecting_beside(end: &End) -> (Cell, Cell) {
+    let (one, other) = (call(end), call(end));
+    assert!(collects(&one) != collects(&other), "{one:?} {other:?}");
+    if collects(&one) { (one, other) } else { (other, one) }
 }
 
 /// Answers the call that collects with `reply`, which is for the late call of `number`.
@@ -35,9 +46,9 @@ fn a_late_answer_reaches_its_call() {
     let scene = Scene::new("late-honest");
     let serve = |end: &End| {
         end.post(&late(&call(end), 5));
-        let first = collecting(end);
-        // Another call passes the first one.
-        end.post(&done(&call(end), &[0, 2, 0, 0, 0]));
+        let (first, second) = collecting_beside(end);
+        // The other call passes the first one.
+        end.post(&done(&second, &[0, 2, 0, 0, 0]));
         answer(end, 5, &done(&first, &[0, 1, 0, 0, 0]));
     };
     let pids = scene.lied_to(serve, |client| {
@@ -98,8 +109,8 @@ fn a_late_answer_that_nobody_wants_is_taken_once() {
     let scene = Scene::new("late-unwanted");
     let serve = |end: &End| {
         end.post(&late(&call(end), 5));
-        let first = collecting(end);
-        end.post(&late(&call(end), 6));
+        let (first, second) = collecting_beside(end);
+        end.post(&late(&second, 6));
         // The first call is given up by now: its caller has made another.
         answer(end, 5, &done(&first, &[0, 1, 0, 0, 0]));
         let second = collecting(end);

@@ -25,7 +25,7 @@ use self::channel_owner::ChannelOwner;
 use self::closing::Ending;
 use self::contention::Contention;
 use self::further_channels::Further;
-use self::late_calls::LateCalls;
+use self::late_calls::PendingLateCalls;
 use self::line::Lag;
 pub(crate) use self::row::{ClientRow, SHARE};
 use self::rows::ClientRows;
@@ -88,7 +88,7 @@ pub(crate) struct ClientEnd {
     channel_owner: ChannelOwner,
     waker_table: WakerTable,
     shared: Shared,
-    late: Box<LateCalls>,
+    late: Box<PendingLateCalls>,
     own: Weak<Self>,
 }
 

@@ -15,7 +15,7 @@ use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::deadline::Cancellation;
 use crate::dispatch::incoming::{Refused, Status};
 use crate::dispatch::late::AsyncCall;
-use crate::dispatch::late::signal::Watch;
+use crate::dispatch::late::signal::SignalWatch;
 use crate::dispatch::server::ServerEnd;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,7 @@ pub(crate) struct Later {
     call: Arc<AsyncCall>,
     /// What the handler knows of its caller's deadline and cancellation.
     cancellation: Cancellation,
-    watch: Watch,
+    watch: SignalWatch,
     /// Wakes the handler at the deadline.
     timer: Option<ClerkTimer>,
     started: bool,
@@ -53,7 +53,7 @@ impl Later {
     pub(crate) fn new(end: Arc<ServerEnd>, row: Arc<BindingRow>, slot: u16, keeps_slot: bool) -> Self {
         let call = end.async_call_begins(row, slot, keeps_slot);
         let cancellation = Cancellation::of_call(&end, &call);
-        let (watch, timer) = (Watch::default(), None);
+        let (watch, timer) = (SignalWatch::default(), None);
         Self { end, call, cancellation, watch, timer, started: false, answered: false }
     }
 

@@ -9,7 +9,7 @@
 use crate::call::abandon::Abandon;
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::late::AsyncCall;
-use crate::dispatch::late::signal::{Signal, Watch};
+use crate::dispatch::late::signal::{Signal, SignalWatch};
 use crate::dispatch::section_numbers::{MadeBy, SectionNumbers};
 use crate::dispatch::server::{ServerEnd, Told, served};
 use std::cell::RefCell;
@@ -167,7 +167,7 @@ impl Cancellation {
     /// the call, such as a task that the handler has started. Never completes if the call ends
     /// first.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        Cancelled { call: self.call.clone(), watch: Watch::default(), timer: None }
+        Cancelled { call: self.call.clone(), watch: SignalWatch::default(), timer: None }
     }
 
     /// The caller's deadline, if it has one.
@@ -227,7 +227,7 @@ impl fmt::Debug for Cancellation {
 /// The future of [`Cancellation::cancelled`].
 struct Cancelled {
     call: Option<Arc<Call>>,
-    watch: Watch,
+    watch: SignalWatch,
     timer: Option<ClerkTimer>,
 }
 

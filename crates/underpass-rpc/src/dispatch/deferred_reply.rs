@@ -1,10 +1,11 @@
 //! Replies that any thread may give, at any time after the server stub has returned.
 
+use crate::carried::CarriedError;
 use crate::dispatch::async_handler::Later;
 use crate::dispatch::deadline::Cancellation;
 use std::fmt;
 use std::marker::PhantomData;
-use underpass_wire::Encode;
+use underpass_wire::{Carried, Encode};
 
 /// The right and the duty to reply to one call with an `R`.
 ///
@@ -15,6 +16,9 @@ pub struct DeferredReply<R> {
     later: Later,
     gives: PhantomData<fn(R)>,
 }
+
+/// A deferred reply with a `Result`, by the markers of its two types.
+pub type DeferredResult<V, E> = DeferredReply<Result<<V as Carried>::Itself, <E as CarriedError>::Itself>>;
 
 impl<R> fmt::Debug for DeferredReply<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

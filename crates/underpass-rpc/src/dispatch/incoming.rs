@@ -3,7 +3,7 @@
 use crate::binding::row::ServedRow;
 use crate::carried::CarriedError;
 use crate::dispatch::async_handler::{Later, Spawn};
-use crate::dispatch::deferred_reply::DeferredReply;
+use crate::dispatch::deferred_reply::{DeferredReply, DeferredResult};
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
 use crate::payload::message::{Bytes, IN_REPLY, Unsent, fill};
@@ -215,7 +215,7 @@ impl<'a> IncomingCall<'a> {
     /// The binding is closed.
     pub fn defer<V: Carried<Itself: Send + 'static>, E: CarriedError<Itself: Send + 'static>>(
         &mut self,
-    ) -> Result<DeferredReply<Result<V::Itself, E::Itself>>, Refused> {
+    ) -> Result<DeferredResult<V, E>, Refused> {
         Ok(DeferredReply::new(self.replies_later()?))
     }
 

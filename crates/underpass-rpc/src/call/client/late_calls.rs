@@ -24,7 +24,7 @@ const MOST_GIVEN_UP: usize = 4096;
 /// What a client's end knows of its late calls. *The lock* is that of `table`; it is taken before
 /// the lock of the end, never after it.
 #[derive(Default)]
-pub(super) struct LateCalls {
+pub(super) struct PendingLateCalls {
     table: Mutex<Table>,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Found {
     Lost,
 }
 
-impl LateCalls {
+impl PendingLateCalls {
     /// The holder of this lock keeps its processor.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)

@@ -64,9 +64,9 @@ impl Signal {
 
 /// One task's place among those that a [`Signal`] wakes.
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Option<Arc<TaskWakeup>>);
+pub(crate) struct SignalWatch(Option<Arc<TaskWakeup>>);
 
-impl Watch {
+impl SignalWatch {
     /// From now on `signal` wakes the task of `waker`. The task asks afterwards whether the call is
     /// wanted.
     pub(crate) fn wakes(&mut self, signal: &Signal, waker: &Waker) {
@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_task_is_woken_once_for_each_time_that_it_watches() {
-        let (signal, count, mut watch) = (Signal::default(), Arc::new(Count::default()), Watch::default());
+        let (signal, count, mut watch) =
+            (Signal::default(), Arc::new(Count::default()), SignalWatch::default());
         let waker = Waker::from(count.clone());
         watch.wakes(&signal, &waker);
         watch.wakes(&signal, &waker);
