@@ -42,6 +42,9 @@ pub use channel::{Channel, Side};
 pub use copy_counts::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
+#[doc(hidden)] // For memory that more than two domains share.
+pub use opaque_copy::copy as opaque_copy;
+#[cfg(not(underpass_loom))]
 pub use overflow::{OverflowBuffer, OverflowSource, OverflowView};
 pub use payload::{Payload, PayloadSink};
 pub use payload_file::{PayloadFileSink, PayloadFileSource};

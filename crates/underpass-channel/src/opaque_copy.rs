@@ -10,7 +10,7 @@ use std::arch::asm;
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they don't overlap.
 #[inline]
-pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     match len {
         // SAFETY: the caller's promise.
         LARGE.. => unsafe { copy_large(from, to, len) },

@@ -29,6 +29,7 @@ mod doc;
 mod emit;
 mod errors;
 mod model;
+mod shared_memory;
 mod travel;
 mod wire;
 
@@ -58,5 +59,17 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// Expands `#[derive(Wire)]` on `item`: its `Encode`, `Decode` and `Schema`, or the errors.
 pub fn derive_wire(item: TokenStream) -> TokenStream {
     let derived = syn::parse2(item).and_then(|item| wire::derive(&item));
+    derived.unwrap_or_else(syn::Error::into_compile_error)
+}
+
+/// Expands `#[derive(Shareable)]` on `item`: that its bytes can lie in shared memory, or the errors.
+pub fn derive_shareable(item: TokenStream) -> TokenStream {
+    let derived = syn::parse2(item).and_then(|item| shared_memory::shareable(&item));
+    derived.unwrap_or_else(syn::Error::into_compile_error)
+}
+
+/// Expands `#[derive(RegionLayout)]` on `item`: where its objects lie in a region, or the errors.
+pub fn derive_region_layout(item: TokenStream) -> TokenStream {
+    let derived = syn::parse2(item).and_then(|item| shared_memory::region_layout(&item));
     derived.unwrap_or_else(syn::Error::into_compile_error)
 }

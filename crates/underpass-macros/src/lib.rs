@@ -196,3 +196,78 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 pub fn wire(item: TokenStream) -> TokenStream {
     underpass_idl::derive_wire(item.into()).into()
 }
+
+/// Makes a struct or an enum fit for shared memory: implements the trait `underpass::shared::Shareable`
+/// for it.
+///
+/// A struct needs `#[repr(C)]`, fields of such types, and no padding. An enum needs variants without
+/// fields, and `#[repr(u8)]` or another integer. Both are `Copy`, and have no parameters. What is read
+/// from shared memory is checked: that a `bool` is 0 or 1, and that an enum is one of its variants.
+///
+/// `#[underpass(crate = path)]` on the type sets the path of the crate `underpass`, if it is not
+/// `::underpass`.
+///
+/// # Examples
+/// ```standalone_crate
+/// # extern crate self as underpass;
+/// # pub mod __private {
+/// #     pub mod shared {
+/// #         pub unsafe trait Shareable: Copy { const SHAPE: u64; fn is_valid(bytes: &[u8]) -> bool; }
+/// #         unsafe impl Shareable for u32 { const SHAPE: u64 = 0; fn is_valid(_: &[u8]) -> bool { true } }
+/// #         pub const fn mix(a: u64, _: u64) -> u64 { a }
+/// #         pub const fn shape_of(_: &str) -> u64 { 0 }
+/// #     }
+/// # }
+/// # pub use underpass_macros::Shareable;
+/// #[derive(Clone, Copy, underpass::Shareable)]
+/// #[repr(C)]
+/// struct Point {
+///     x: u32,
+///     y: u32,
+/// }
+/// # fn main() { use __private::shared::Shareable; assert!(Point::is_valid(&[7; 8])); let _ = Point { x: 1, y: 2 }; }
+/// ```
+#[proc_macro_derive(Shareable, attributes(underpass))]
+pub fn shareable(item: TokenStream) -> TokenStream {
+    underpass_idl::derive_shareable(item.into()).into()
+}
+
+/// Makes a struct of locks, conditions and the like the type of a region: implements the trait
+/// `underpass::shared::RegionLayout` for it. The objects lie in the order of the fields.
+///
+/// `#[underpass(crate = path)]` on the type sets the path of the crate `underpass`, if it is not
+/// `::underpass`.
+///
+/// # Examples
+/// ```standalone_crate
+/// # extern crate self as underpass;
+/// # pub mod __private {
+/// #     pub mod shared {
+/// #         pub struct Place<'a>(pub usize, pub std::marker::PhantomData<&'a ()>);
+/// #         pub trait RegionLayout { const WORDS: usize; const SHAPE: u64; fn attach(place: &mut Place<'_>) -> Self; }
+/// #         pub struct Lock(pub usize);
+/// #         impl RegionLayout for Lock {
+/// #             const WORDS: usize = 8;
+/// #             const SHAPE: u64 = 1;
+/// #             fn attach(place: &mut Place<'_>) -> Self { place.0 += 8; Lock(place.0 - 8) }
+/// #         }
+/// #         pub const fn mix(a: u64, _: u64) -> u64 { a }
+/// #         pub const fn shape_of(_: &str) -> u64 { 0 }
+/// #     }
+/// # }
+/// # pub use underpass_macros::RegionLayout;
+/// # use __private::shared::{Lock, Place, RegionLayout as _};
+/// #[derive(underpass::RegionLayout)]
+/// struct Board {
+///     first: Lock,
+///     second: Lock,
+/// }
+/// # fn main() {
+/// # let board = Board::attach(&mut Place(0, std::marker::PhantomData));
+/// # assert_eq!((Board::WORDS, board.first.0, board.second.0), (16, 0, 8));
+/// # }
+/// ```
+#[proc_macro_derive(RegionLayout, attributes(underpass))]
+pub fn region_layout(item: TokenStream) -> TokenStream {
+    underpass_idl::derive_region_layout(item.into()).into()
+}

@@ -222,7 +222,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use underpass_macros::{Wire, interface};
+pub use underpass_macros::{RegionLayout, Shareable, Wire, interface};
 /// # Examples
 /// A server gives numbers to jars. Its successor learns them again from the client's hook. A client
 /// without a hook is told about the restart.
@@ -442,6 +442,48 @@ pub mod sync {
     pub use underpass_sync::*;
 }
 
+/// Memory that several domains share, with locks and conditions that are one object for the threads
+/// of all of them (OThreads, section 5.2).
+///
+/// A [`Region`](shared::Region) has a name, as an interface has. The domains that import it use its
+/// [`Mutex`](shared::Mutex), [`Condvar`](shared::Condvar), [`Semaphore`](shared::Semaphore),
+/// [`Barrier`](shared::Barrier) and [`RwLock`](shared::RwLock) as threads of one process use those
+/// of [`sync`]. If a domain dies, what it held goes to the next, who is told.
+///
+/// # Examples
+/// ```
+/// use underpass::shared::{Condvar, Mutex, Region};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, underpass::Shareable)]
+/// #[repr(C)]
+/// struct Quote {
+///     price: u64,
+///     sequence: u64,
+/// }
+///
+/// #[derive(underpass::RegionLayout)]
+/// struct Board {
+///     quotes: [Mutex<Quote>; 8],
+///     changed: Condvar,
+/// }
+///
+/// # let dir = std::env::temp_dir().join(format!("underpass-doc-shared-{}", std::process::id()));
+/// # // SAFETY: no other thread has been started yet.
+/// # unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+/// // One domain exports the board; others import it by its name.
+/// let board = Region::<Board>::export("board", |_| ())?;
+/// let quote = Quote { price: 10_150, sequence: 1 };
+/// board.quotes[3].lock().map_err(|e| e.to_string())?.set(quote);
+/// board.changed.notify_all();
+/// assert_eq!(board.quotes[3].lock().map_err(|e| e.to_string())?.get(), Ok(quote));
+/// # drop(board);
+/// # std::fs::remove_dir(dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod shared {
+    pub use underpass_shared::*;
+}
+
 /// Sockets, pipes, timers and child processes that block one thread and nothing else, with the
 /// names and shapes of [`std::net`] and [`std::process`].
 ///
@@ -538,5 +580,6 @@ pub mod __private {
         Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
         ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
     };
+    pub use underpass_shared as shared;
     pub use underpass_wire as wire;
 }

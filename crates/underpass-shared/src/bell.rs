@@ -1,0 +1,115 @@
+//! How a domain tells another that a thread of its is to look again: a *bell*, which a kernel
+//! thread of that domain listens to.
+//!
+//! | word | written by |
+//! |---|---|
+//! | `SIGNAL` of a record | whoever has taken that waiter out: the name that it had |
+//! | `BELL` of a page | ringers set a bit for a waiter; the listener takes all of them |
+//! | `ASLEEP` of a page | the listener, before and after it sleeps; a ringer clears it, and then wakes the listener |
+
+use crate::domain::{Domain, WakeForeign};
+use crate::layout::{self, ASLEEP, BELL, WAITERS};
+use crate::thread_name::ThreadName;
+use crate::words::SharedWords;
+use underpass_os::failpoint;
+use underpass_seam::atomic::Ordering;
+
+/// Wakes by the bells of a region.
+pub(crate) struct Bell;
+
+impl WakeForeign for Bell {
+    /// B1 to B3.
+    fn wake(&self, words: &SharedWords, name: ThreadName) {
+        if !name.is_possible() {
+            return;
+        }
+        let page = layout::page(name.domain);
+        // Relaxed: SYNC is that of the bit below.
+        let record = layout::record(name.domain, name.index);
+        words.word(record + layout::SIGNAL).store(name.word(), Ordering::Relaxed);
+        // B2: SYNC with the swap in `hear`: the signal, and that the waiter was taken out.
+        words.word(page + BELL).fetch_or(1 << name.index, Ordering::SeqCst);
+        failpoint!("shared-signalled");
+        let asleep = words.half(page + ASLEEP);
+        // B3: SYNC with the store in `doze`: this sees it, or the listener sees the bit.
+        if asleep.load(Ordering::SeqCst) != 0 && asleep.swap(0, Ordering::SeqCst) != 0 {
+            rouse(asleep);
+        }
+    }
+}
+
+impl Domain {
+    /// L1: delivers what was signalled. Returns whether there was anything.
+    pub(crate) fn hear(&self) -> bool {
+        // SYNC with the fetch_or in `wake`.
+        let mut bits = self.words.word(layout::page(self.me.index) + BELL).swap(0, Ordering::SeqCst);
+        let any = bits != 0;
+        while bits != 0 {
+            let index = bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            if index >= WAITERS {
+                break;
+            }
+            let record = layout::record(self.me.index, index);
+            // Relaxed: SYNC is that of the bit. It may be any name.
+            let word = self.words.word(record + layout::SIGNAL).load(Ordering::Relaxed);
+            let (generation, key) = ((word >> 32) as u32, word as u32);
+            self.deliver(ThreadName { domain: self.me.index, index, generation, key });
+        }
+        any
+    }
+
+    /// L2 and L3: sleeps until the bell is rung, unless it has been rung already or `is_over`.
+    pub(crate) fn doze(&self, is_over: impl Fn() -> bool) {
+        let page = layout::page(self.me.index);
+        let asleep = self.words.half(page + ASLEEP);
+        // SYNC with the load and swap in `wake`, and in `rouse_listener`.
+        asleep.store(1, Ordering::SeqCst);
+        if self.words.word(page + BELL).load(Ordering::SeqCst) == 0 && !is_over() {
+            sleep(asleep);
+        }
+        // Relaxed: a ringer that still reads 1 makes a needless system call.
+        asleep.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes the listener look at whether it is over.
+    pub(crate) fn rouse_listener(&self) {
+        let asleep = self.words.half(layout::page(self.me.index) + ASLEEP);
+        // SYNC with the store in `doze`.
+        asleep.swap(0, Ordering::SeqCst);
+        rouse(asleep);
+    }
+}
+
+#[cfg(not(underpass_loom))]
+use futex_sleep::{rouse, sleep};
+#[cfg(underpass_loom)]
+use loom_sleep::{rouse, sleep};
+
+#[cfg(not(underpass_loom))]
+mod futex_sleep {
+    use std::sync::atomic::AtomicU32;
+    use underpass_os::futex::{self, FutexScope, Watched};
+
+    pub(super) fn sleep(asleep: &AtomicU32) {
+        futex::wait(Watched { word: asleep, expected: 1, scope: FutexScope::Shared }, None);
+    }
+
+    pub(super) fn rouse(asleep: &AtomicU32) {
+        futex::wake(asleep, FutexScope::Shared, 1);
+    }
+}
+
+/// Loom tries every order, so a sleeper polls.
+#[cfg(underpass_loom)]
+mod loom_sleep {
+    use underpass_seam::atomic::{AtomicU32, Ordering};
+
+    pub(super) fn sleep(asleep: &AtomicU32) {
+        while asleep.load(Ordering::SeqCst) == 1 {
+            loom::thread::yield_now();
+        }
+    }
+
+    pub(super) fn rouse(_: &AtomicU32) {}
+}

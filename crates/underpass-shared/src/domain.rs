@@ -1,0 +1,285 @@
+//! This domain as a member of a region: what it keeps to itself, and how its threads wait and are
+//! woken. The names of steps are those of `README.md`.
+
+use crate::bell;
+use crate::holds::Holds;
+use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
+use crate::member::{Deaths, MemberId};
+use crate::runtime::{Woken, open, suspend};
+use crate::thread_name::ThreadName;
+use crate::waiters::Waiters;
+use crate::words::SharedWords;
+use std::sync::OnceLock;
+use underpass_os::failpoint;
+use underpass_seam::atomic::Ordering;
+
+/// How often a thread tries to take a waiter out of a queue, where others were faster each time.
+const TRIES: usize = 1024;
+
+/// How another domain's thread is told to look again.
+pub(crate) trait WakeForeign: Send + Sync {
+    /// Has the scheduler of `name.domain` wake the thread `name`, if that one still waits. It must
+    /// not wait, whatever that domain does.
+    fn wake(&self, words: &SharedWords, name: ThreadName);
+}
+
+/// Where the objects of a region lie.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    /// The words of all locks, in rising order.
+    pub(crate) locks: Vec<usize>,
+    /// All queues.
+    pub(crate) queues: Vec<usize>,
+}
+
+/// This domain's membership.
+pub(crate) struct Domain {
+    pub(crate) words: SharedWords,
+    pub(crate) me: MemberId,
+    pub(crate) deaths: Deaths,
+    pub(crate) holds: Holds,
+    pub(crate) waiters: Waiters,
+    /// Set once, when the region is opened.
+    pub(crate) objects: OnceLock<Objects>,
+    foreign: Box<dyn WakeForeign>,
+}
+
+impl Domain {
+    pub(crate) fn new(words: SharedWords, me: MemberId) -> Self {
+        Self {
+            words,
+            me,
+            deaths: Deaths::none(),
+            holds: Holds::new(),
+            waiters: Waiters::new(),
+            objects: OnceLock::new(),
+            foreign: Box::new(bell::Bell),
+        }
+    }
+
+    /// The next place in the order of the object at `object`.
+    pub(crate) fn ticket(&self, object: usize) -> u64 {
+        // Relaxed: a number. A lie about it changes nothing but the order.
+        self.words.word(object + TICKETS).fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// E1 to E5: puts the calling thread into `queue`. `None` if all waiters of this domain are
+    /// taken.
+    ///
+    /// From now on the thread is woken by whoever takes it out, and by each death that this domain
+    /// hears of.
+    pub(crate) fn enroll(&self, queue: usize, ticket: u64) -> Option<Enrolled<'_>> {
+        let index = self.waiters.take()?;
+        let waiter = self.waiters.get(index)?;
+        // E2. Whoever opened the gate before is seen.
+        waiter.gate.pass();
+        let name = self.waiters.rename(index);
+        // SYNC with the load in `deliver`.
+        waiter.queue.store(queue as u64, Ordering::Release);
+        let record = layout::record(self.me.index, index);
+        // Relaxed: SYNC is that of the bit.
+        self.words.word(record + layout::NAME).store(name, Ordering::Relaxed);
+        self.words.word(record + layout::TICKET).store(ticket, Ordering::Relaxed);
+        self.words.word(record + layout::WANTS).store(queue as u64, Ordering::Relaxed);
+        // E5: SYNC with the loads in `take_out`: the record; and before what the caller reads next.
+        self.words.word(queue + self.me.index).fetch_or(1 << index, Ordering::SeqCst);
+        failpoint!("shared-enrolled");
+        Some(Enrolled { domain: self, index, queue })
+    }
+
+    /// T1 to T3: takes the waiter with the lowest ticket out of `queue`. The caller has to wake it.
+    pub(crate) fn take_out(&self, queue: usize) -> Option<ThreadName> {
+        for _ in 0..TRIES {
+            let (member, index) = self.first(queue)?;
+            let name = ThreadName::read(&self.words, member, index);
+            let bit = 1 << index;
+            // T3: one taker gets it. SYNC with the load in `Domain::deliver`.
+            if self.words.word(queue + member).fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+                failpoint!("shared-taken");
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    /// The waiter of `queue` with the lowest ticket: at most `MEMBERS` words and `WAITERS` records
+    /// for each are read.
+    fn first(&self, queue: usize) -> Option<(usize, usize)> {
+        let mut first: Option<(u64, usize, usize)> = None;
+        for member in 0..MEMBERS {
+            // SeqCst: after the caller's change of what is waited for.
+            let mut bits = self.words.word(queue + member).load(Ordering::SeqCst);
+            while bits != 0 {
+                let index = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if index >= WAITERS {
+                    break;
+                }
+                let record = layout::record(member, index);
+                // Relaxed: SYNC is that of the bit, which was loaded with more.
+                let word = |place: usize| self.words.word(record + place).load(Ordering::Relaxed);
+                if word(layout::WANTS) != queue as u64 {
+                    continue;
+                }
+                let ticket = word(layout::TICKET);
+                if first.is_none_or(|(than, ..)| (ticket.wrapping_sub(than) as i64) < 0) {
+                    first = Some((ticket, member, index));
+                }
+            }
+        }
+        first.map(|(_, member, index)| (member, index))
+    }
+
+    /// K: wakes a thread that the caller has taken out. If it is one of this domain, that is a
+    /// procedure call; else its own domain's scheduler is told.
+    pub(crate) fn wake(&self, name: ThreadName) {
+        if name.domain == self.me.index {
+            self.deliver(name);
+        } else {
+            self.foreign.wake(&self.words, name);
+        }
+    }
+
+    /// Takes the first waiter out of `queue` and wakes it. Returns whether there was one.
+    pub(crate) fn wake_first(&self, queue: usize) -> bool {
+        self.take_out(queue).map(|name| self.wake(name)).is_some()
+    }
+
+    /// Takes out and wakes all that are in `queue`. A thread that comes back meanwhile may be woken
+    /// again, but this ends.
+    pub(crate) fn wake_all(&self, queue: usize) {
+        for _ in 0..MEMBERS * WAITERS {
+            if !self.wake_first(queue) {
+                return;
+            }
+        }
+    }
+
+    /// D: a thread of this domain was signalled by `name`. It is woken if the name is that of its
+    /// wait, or if it is not in its queue any more.
+    pub(crate) fn deliver(&self, name: ThreadName) {
+        let Some(waiter) = self.waiters.get(name.index) else { return };
+        // Relaxed: a thread that gets its name afterwards looks at what it waits for afterwards.
+        let named = waiter.name.load(Ordering::Relaxed) == name.word();
+        if named || self.is_taken_out(name.index) {
+            open(&waiter.gate);
+        }
+    }
+
+    fn is_taken_out(&self, index: usize) -> bool {
+        // SYNC with the store in `enroll`.
+        let queue = self.waiters.get(index).map_or(0, |waiter| waiter.queue.load(Ordering::Acquire) as usize);
+        // SYNC with the fetch_and in `take_out`.
+        queue != 0 && self.words.word(queue + self.me.index).load(Ordering::SeqCst) & 1 << index == 0
+    }
+
+    /// W1 to W3: `member` is dead. Frees the locks that its page names and that still name it, and
+    /// makes all waiters of this domain look again. Any number of domains may do this at once, and
+    /// again.
+    pub(crate) fn bury(&self, member: MemberId) {
+        if member == self.me {
+            // The exporter has taken this domain's membership away.
+            return self.end();
+        }
+        if member.index < MEMBERS {
+            self.deaths.add(member);
+            self.walk(member);
+        }
+        self.look_again();
+    }
+
+    fn walk(&self, member: MemberId) {
+        let Some(objects) = self.objects.get() else { return };
+        for entry in 0..layout::HOLDS {
+            // SYNC with the store in `Holds::add`. The entry may be any number.
+            let named = self.words.word(layout::hold(member.index, entry)).load(Ordering::SeqCst);
+            if let Some(lock) = usize::try_from(named).ok().filter(|lock| objects.locks.binary_search(lock).is_ok()) {
+                crate::raw_mutex::RawMutex::at(self, lock).free_from(member);
+            }
+        }
+    }
+
+    /// W3: every waiter of this domain looks again at what it waits for.
+    pub(crate) fn look_again(&self) {
+        self.waiters.iter().for_each(|waiter| open(&waiter.gate));
+    }
+
+    /// The region has ended. No wait goes on.
+    pub(crate) fn end(&self) {
+        self.deaths.end();
+        self.look_again();
+    }
+
+    /// Removes the waiters of a dead member from all queues. Only the exporter calls this, before
+    /// it announces the death and gives the index away again.
+    #[cfg_attr(underpass_loom, allow(dead_code))]
+    pub(crate) fn sweep(&self, member: MemberId) {
+        if member.index >= MEMBERS {
+            return;
+        }
+        for queue in self.objects.get().map_or(&[][..], |objects| &objects.queues) {
+            // SeqCst: before the announcement.
+            self.words.word(queue + member.index).store(0, Ordering::SeqCst);
+        }
+    }
+}
+
+impl std::fmt::Debug for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Domain").field("me", &self.me).finish_non_exhaustive()
+    }
+}
+
+/// The calling thread is in a queue, until this is dropped.
+pub(crate) struct Enrolled<'a> {
+    domain: &'a Domain,
+    index: usize,
+    queue: usize,
+}
+
+impl Enrolled<'_> {
+    /// E6: suspends the calling thread until it is told to look again, or `deadline_ns`.
+    pub(crate) fn suspend(&self, kind: &'static str, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
+        failpoint!("shared-waits");
+        match self.domain.waiters.get(self.index) {
+            Some(waiter) => suspend(&waiter.gate, kind, deadline_ns, cancellable),
+            None => Woken::Woken,
+        }
+    }
+
+    /// E7: leaves the queue. `true`: another thread had taken this one out before.
+    pub(crate) fn leave(self) -> bool {
+        let taken = self.withdraw();
+        std::mem::forget(self);
+        taken
+    }
+
+    fn withdraw(&self) -> bool {
+        let domain = self.domain;
+        let bit = 1 << self.index;
+        let word = domain.words.word(self.queue + domain.me.index);
+        // In a region that has ended for this domain, another one may have its index.
+        let taken = match domain.deaths.are_over() {
+            true => false,
+            // SeqCst: one of this and the fetch_and in `take_out` finds the bit.
+            false => word.fetch_and(!bit, Ordering::SeqCst) & bit == 0,
+        };
+        if let Some(waiter) = domain.waiters.get(self.index) {
+            // Relaxed: a late reader opens the gate of a thread that looks again anyway.
+            waiter.queue.store(0, Ordering::Relaxed);
+        }
+        domain.waiters.give_back(self.index);
+        taken
+    }
+}
+
+impl Drop for Enrolled<'_> {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+/// The queue of the object at `object`.
+pub(crate) fn queue_of(object: usize) -> usize {
+    object + QUEUE
+}

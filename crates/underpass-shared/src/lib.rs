@@ -1,0 +1,71 @@
+//! Memory of several domains, with locks and conditions that serve the threads of all of them:
+//! OThreads' synchronization across domains (section 5).
+//!
+//! *Decides:* who is a member of a region, what lies in it, how threads wait there and are woken
+//! across domains, and what a member's death does to what it held.
+//!
+//! *Must not know:* how a thread is suspended (`runtime.rs`), rings and A-stacks.
+//!
+//! *Read first:* the proof below, then `domain.rs`, then `raw_mutex.rs`.
+#![doc = include_str!("README.md")]
+#![deny(unsafe_code)]
+
+#[cfg(not(underpass_loom))]
+mod barrier;
+mod bell;
+#[cfg(not(underpass_loom))]
+mod condvar;
+mod domain;
+mod error;
+mod holds;
+#[cfg(not(underpass_loom))]
+mod host;
+mod layout;
+#[cfg(not(underpass_loom))]
+mod limit;
+mod member;
+mod member_counts;
+#[cfg(not(underpass_loom))]
+mod mutex;
+#[cfg(not(underpass_loom))]
+mod place;
+mod raw_mutex;
+#[cfg(not(underpass_loom))]
+mod region;
+mod runtime;
+#[cfg(not(underpass_loom))]
+mod rwlock;
+#[cfg(not(underpass_loom))]
+mod semaphore;
+#[cfg(not(underpass_loom))]
+#[allow(unsafe_code)] // Copies of values, out of shared memory and into it.
+mod shareable;
+#[cfg(not(underpass_loom))]
+#[allow(unsafe_code)] // The promises to the runtime.
+mod suspend;
+mod thread_name;
+mod waiters;
+#[allow(unsafe_code)] // Memory that every member may write.
+mod words;
+
+#[cfg(not(underpass_loom))]
+pub use barrier::Barrier;
+#[cfg(not(underpass_loom))]
+pub use condvar::{Condvar, Notified, WaitResult};
+#[cfg(not(underpass_loom))]
+pub use error::{LockError, SyncError};
+#[cfg(not(underpass_loom))]
+pub use mutex::{LockResult, Mutex, MutexGuard, Recovery};
+#[cfg(not(underpass_loom))]
+pub use place::{Place, RegionLayout};
+#[cfg(not(underpass_loom))]
+pub use region::{Region, RegionError, RegionExport};
+#[cfg(not(underpass_loom))]
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard, WriteResult};
+#[cfg(not(underpass_loom))]
+pub use semaphore::{Permit, Semaphore};
+#[cfg(not(underpass_loom))]
+pub use shareable::Shareable;
+#[cfg(not(underpass_loom))]
+#[doc(hidden)] // For generated code.
+pub use shareable::{mix, shape_of};
