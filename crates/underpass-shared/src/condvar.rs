@@ -7,6 +7,7 @@ use crate::mutex::{LockResult, MutexGuard};
 use crate::place::{Place, RegionLayout};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{Shareable, shape_of};
+use crate::task::TaskWait;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -138,10 +139,26 @@ impl Condvar {
             Some(deadline) => mutex.lock_until_ns(deadline),
         };
         // C5: who was notified and can't look passes it on.
-        if taken && locked.as_ref().is_err_and(|e| e.failure().is_some()) {
+        if taken && locked.as_ref().err().is_some_and(|e| e.failure().is_some()) {
             self.notify_one();
         }
         locked.map(|guard| (guard, ended))
+    }
+
+    /// As [`wait`](Self::wait), for a task. If the future is dropped, the lock is not taken again.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn wait_async<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>) -> LockResult<'a, T> {
+        let mutex = guard.parts();
+        let pass_on = || self.notify_one();
+        let mut wait = TaskWait::new(&self.domain, self.at, pass_on);
+        wait.enroll().await;
+        guard.release();
+        wait.told().await;
+        let locked = mutex.lock_async().await;
+        wait.leave(locked.as_ref().err().is_none_or(|e| e.failure().is_none()));
+        locked
     }
 
     /// How often this was notified.

@@ -5,9 +5,9 @@ use crate::bell;
 use crate::holds::Holds;
 use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
-use crate::runtime::{Woken, open, suspend};
+use crate::runtime::{Woken, suspend};
 use crate::thread_name::ThreadName;
-use crate::waiters::Waiters;
+use crate::waiters::{Waiter, Waiters};
 use crate::words::SharedWords;
 use std::sync::OnceLock;
 use underpass_os::failpoint;
@@ -162,7 +162,7 @@ impl Domain {
         // Relaxed: a thread that gets its name afterwards looks at what it waits for afterwards.
         let named = waiter.name.load(Ordering::Relaxed) == name.word();
         if named || self.is_taken_out(name.index) {
-            open(&waiter.gate);
+            waiter.tell();
         }
     }
 
@@ -201,7 +201,7 @@ impl Domain {
 
     /// W3: every waiter of this domain looks again at what it waits for.
     pub(crate) fn look_again(&self) {
-        self.waiters.iter().for_each(|waiter| open(&waiter.gate));
+        self.waiters.iter().for_each(Waiter::tell);
     }
 
     /// The region has ended. No wait goes on.
@@ -247,6 +247,15 @@ impl Enrolled<'_> {
         }
     }
 
+    /// E6 for a task. `true`: it is to look again now; else `waker` is woken then.
+    #[cfg(not(underpass_loom))]
+    pub(crate) fn is_told(&self, waker: &std::task::Waker) -> bool {
+        let Some(waiter) = self.domain.waiters.get(self.index) else { return true };
+        // Whoever opens the gate finds the waker, or has opened it before the look.
+        waiter.task.set(waker);
+        waiter.gate.is_open()
+    }
+
     /// E7: leaves the queue. `true`: another thread had taken this one out before.
     pub(crate) fn leave(self) -> bool {
         let taken = self.withdraw();
@@ -267,6 +276,7 @@ impl Enrolled<'_> {
         if let Some(waiter) = domain.waiters.get(self.index) {
             // Relaxed: a late reader opens the gate of a thread that looks again anyway.
             waiter.queue.store(0, Ordering::Relaxed);
+            waiter.task.clear();
         }
         domain.waiters.give_back(self.index);
         taken

@@ -43,6 +43,8 @@ mod shareable;
 #[cfg(not(underpass_loom))]
 #[allow(unsafe_code)] // The promises to the runtime.
 mod suspend;
+#[cfg(not(underpass_loom))]
+mod task;
 mod thread_name;
 mod waiters;
 #[allow(unsafe_code)] // Memory that every member may write.

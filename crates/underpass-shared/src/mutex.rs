@@ -90,6 +90,15 @@ impl<T: Shareable> Mutex<T> {
         self.guard(self.raw().lock(after(span))?)
     }
 
+    /// As [`lock`](Self::lock), for a task. If the future is dropped, it gives up: so a time-out of
+    /// the executor's is a deadline.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    pub async fn lock_async(&self) -> LockResult<'_, T> {
+        self.guard(self.raw().lock_async().await?)
+    }
+
     pub(crate) fn lock_until_ns(&self, deadline_ns: u64) -> LockResult<'_, T> {
         self.guard(self.raw().lock(Some(deadline_ns))?)
     }

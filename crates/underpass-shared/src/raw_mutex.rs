@@ -223,6 +223,38 @@ impl<'a> RawMutex<'a> {
         }
     }
 
+    /// As [`lock`](Self::lock), for a task, which looks again whenever it is told to. `waits`: it is
+    /// enrolled. `None`: it is to wait, enrolled.
+    #[cfg(not(underpass_loom))]
+    pub(crate) fn look(self, waits: bool) -> Option<Result<Held, SyncError>> {
+        loop {
+            match self.attempt() {
+                Attempt::Got(held) => return Some(Ok(held)),
+                Attempt::Refused(why) => return Some(Err(why)),
+                Attempt::Busy(_) if !waits || self.announce() => return None,
+                Attempt::Busy(_) => {}
+            }
+        }
+    }
+
+    /// Takes the lock. The task waits if another thread has it. If the future is dropped, it gives
+    /// up.
+    #[cfg(not(underpass_loom))]
+    pub(crate) async fn lock_async(self) -> Result<Held, SyncError> {
+        let pass_on = || self.wake_next();
+        let mut wait = crate::task::TaskWait::new(self.domain, self.at, pass_on);
+        loop {
+            if let Some(done) = self.look(wait.is_enrolled()) {
+                wait.leave(done.is_ok());
+                return done;
+            }
+            match wait.is_enrolled() {
+                true => wait.told().await,
+                false => wait.enroll().await,
+            }
+        }
+    }
+
     /// S3: says in the word that there is a waiter, if a live domain holds the lock. Returns whether
     /// that is so.
     fn announce(self) -> bool {

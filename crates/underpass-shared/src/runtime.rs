@@ -3,8 +3,10 @@
 
 #[cfg(not(underpass_loom))]
 pub(crate) use crate::suspend::{Control, Woken, nap, open, panicking, suspend};
+#[cfg(not(underpass_loom))]
+pub(crate) use crate::task::TaskWaker;
 #[cfg(underpass_loom)]
-pub(crate) use stand_in::{Control, Woken, nap, open, panicking, suspend};
+pub(crate) use stand_in::{Control, TaskWaker, Woken, nap, open, panicking, suspend};
 
 /// Whether the deadline has passed.
 #[cfg(not(underpass_loom))]
@@ -43,6 +45,16 @@ mod stand_in {
                 me.get().expect("it was set just now")
             })
         })
+    }
+
+    /// No model has tasks.
+    #[derive(Debug, Default)]
+    pub struct TaskWaker;
+
+    impl TaskWaker {
+        pub fn wake(&self) {}
+
+        pub fn clear(&self) {}
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

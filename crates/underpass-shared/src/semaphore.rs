@@ -9,6 +9,7 @@ use crate::place::{Place, RegionLayout};
 use crate::raw_mutex::{LeftAs, RawMutex};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::shape_of;
+use crate::task::TaskWait;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,6 +71,32 @@ impl Semaphore {
         self.acquire_within(after(span))
     }
 
+    /// As [`acquire`](Self::acquire), for a task. If the future is dropped, it gives up.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_async(&self) -> Result<Permit<'_>, SyncError> {
+        let raw = RawMutex::at(&self.domain, self.lock);
+        let pass_on = || {
+            self.domain.wake_first(queue_of(self.at));
+        };
+        let mut wait = TaskWait::new(&self.domain, self.at, pass_on);
+        loop {
+            let held = raw.lock_async().await?;
+            let got = self.take_under_lock();
+            raw.unlock(held, LeftAs::Whole);
+            if got {
+                // A permit that woke this task is another one.
+                wait.leave(false);
+                return Ok(Permit { of: self });
+            }
+            match wait.is_enrolled() {
+                true => wait.told().await,
+                false => wait.enroll().await,
+            }
+        }
+    }
+
     /// Takes a permit if there is one, and no other thread is just taking one.
     ///
     /// # Errors
@@ -114,9 +141,13 @@ impl Semaphore {
         let raw = RawMutex::at(&self.domain, self.lock);
         // Whether its last owner died does not matter: no owner leaves anything half done.
         let held = lock(raw)?;
-        let got = self.available() > 0 && self.taken().add();
+        let got = self.take_under_lock();
         raw.unlock(held, LeftAs::Whole);
         Ok(got)
+    }
+
+    fn take_under_lock(&self) -> bool {
+        self.available() > 0 && self.taken().add()
     }
 
     fn acquire_within(&self, deadline_ns: Option<u64>) -> Result<Permit<'_>, SyncError> {

@@ -2,7 +2,7 @@
 //! are in `README.md`.
 
 use crate::layout::WAITERS;
-use crate::runtime::Control;
+use crate::runtime::{Control, TaskWaker, open};
 use crate::thread_name;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -30,16 +30,31 @@ pub(crate) struct Waiters {
 /// | `gate` | opened by anybody; shut, and waited at, by the thread that has the waiter |
 /// | `name` | the thread that has the waiter: the name of its wait, or of its last one |
 /// | `queue` | the same thread: where it is enrolled, or 0 |
+/// | `task` | the task that has the waiter, if it is a task |
 #[derive(Debug)]
 pub(crate) struct Waiter {
     pub(crate) gate: Gate<Control>,
+    pub(crate) task: TaskWaker,
     pub(crate) name: AtomicU64,
     pub(crate) queue: AtomicU64,
 }
 
+impl Waiter {
+    /// Makes the thread or task that has this waiter look again.
+    pub(crate) fn tell(&self) {
+        open(&self.gate);
+        self.task.wake();
+    }
+}
+
 impl Waiters {
     pub(crate) fn new() -> Self {
-        let waiter = |()| Waiter { gate: Gate::new(), name: AtomicU64::new(0), queue: AtomicU64::new(0) };
+        let waiter = |()| Waiter {
+            gate: Gate::new(),
+            task: TaskWaker::default(),
+            name: AtomicU64::new(0),
+            queue: AtomicU64::new(0),
+        };
         Self { taken: AtomicU64::new(0), keys: RandomState::new(), all: [(); WAITERS].map(waiter) }
     }
 

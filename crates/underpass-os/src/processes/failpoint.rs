@@ -41,6 +41,14 @@ pub const STEPS: &[&str] = &[
     "file-made",
     "file-sent",
     "file-received",
+    "shared-pending",
+    "shared-locked",
+    "shared-enrolled",
+    "shared-waits",
+    "shared-woken",
+    "shared-unlocked",
+    "shared-taken",
+    "shared-signalled",
 ];
 
 /// Marks a step of [`STEPS`]. If `$UNDERPASS_FAILPOINT` is `STEP:N`, the Nth pass of that step ends
