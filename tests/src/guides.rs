@@ -10,6 +10,8 @@ mod deployment {}
 mod errors_and_retries {}
 #[doc = include_str!("../../doc/guides/sandboxing.md")]
 mod sandboxing {}
+#[doc = include_str!("../../doc/guides/shared-memory.md")]
+mod shared_memory {}
 #[doc = include_str!("../../doc/guides/state-of-each-client.md")]
 mod state_of_each_client {}
 #[doc = include_str!("../../doc/guides/versions.md")]

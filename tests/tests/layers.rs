@@ -42,6 +42,7 @@ const FACADE: Room = Room {
         "underpass-processor",
         "underpass-rpc",
         "underpass-sandbox",
+        "underpass-shared",
         "underpass-sync",
         "underpass-threads",
         "underpass-wire",
@@ -94,6 +95,22 @@ const ROOMS: &[Room] = &[
         ],
         outside: Some(&["seccompiler"]),
         because: "it starts, restricts and ends domains; what the walls are made of stays out of the core",
+    },
+    Room {
+        name: "underpass-shared",
+        tests: &["underpass"],
+        rooms: &[
+            "underpass-channel",
+            "underpass-macros",
+            "underpass-os",
+            "underpass-rpc",
+            "underpass-seam",
+            "underpass-sync",
+            "underpass-threads",
+            "underpass-wire",
+        ],
+        outside: Some(&["loom"]),
+        because: "regions are exported by an interface; their threads are suspended and woken; of channels they know how bytes are copied",
     },
     Room {
         name: "underpass-sync",
@@ -240,8 +257,9 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ),
     ("underpass-rpc", &["call/waiting.rs", "dispatch/exclusive.rs", "dispatch/rows_in_use.rs"]),
     ("underpass-seam", &["gate.rs", "local_word.rs", "preempt_flag.rs", "static_slot.rs", "try_lock.rs"]),
+    ("underpass-shared", &["shareable.rs", "suspend.rs", "words.rs"]),
     ("underpass-sync", &["lock_cell.rs", "suspend.rs", "wait_queue.rs"]),
-    ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),
+    ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs", "shared/raw.rs"]),
     (
         "underpass-threads",
         &[
@@ -427,9 +445,58 @@ const NAMESAKES: &[Namesakes] = &[
         because: CHANNELS,
     },
     Namesakes {
-        names: &["Awaited", "Wait", "Woken"],
+        names: &["Awaited", "Wait"],
         files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/block/suspension.rs"],
         because: STAND_IN,
+    },
+    Namesakes {
+        names: &["Woken"],
+        files: &[
+            "crates/underpass-shared/src/runtime.rs",
+            "crates/underpass-sync/src/runtime.rs",
+            "crates/underpass-threads/src/block/suspension.rs",
+        ],
+        because: STAND_IN,
+    },
+    Namesakes {
+        names: &["TaskWaker"],
+        files: &["crates/underpass-shared/src/runtime.rs", "crates/underpass-shared/src/task.rs"],
+        because: STAND_IN,
+    },
+    Namesakes {
+        names: &["RegionWords"],
+        files: &["crates/underpass-shared/src/words.rs", "crates/underpass-shared/src/words.rs"],
+        because: "under loom, words that it watches take the place of mapped memory",
+    },
+    Namesakes {
+        names: &["Region"],
+        files: &["crates/underpass-channel/src/region.rs", "crates/underpass-shared/src/region.rs"],
+        because: "both are memory that domains share: of two, for calls, and of many, for objects; users see the second alone",
+    },
+    Namesakes {
+        names: &["Barrier"],
+        files: &["crates/underpass-shared/src/barrier.rs", "crates/underpass-sync/src/barrier.rs"],
+        because: SHARED,
+    },
+    Namesakes {
+        names: &["Condvar"],
+        files: &["crates/underpass-shared/src/condvar.rs", "crates/underpass-sync/src/condvar.rs"],
+        because: SHARED,
+    },
+    Namesakes {
+        names: &["Mutex", "MutexGuard"],
+        files: &["crates/underpass-shared/src/mutex.rs", "crates/underpass-sync/src/mutex.rs"],
+        because: SHARED,
+    },
+    Namesakes {
+        names: &["RwLock", "RwLockReadGuard", "RwLockWriteGuard"],
+        files: &["crates/underpass-shared/src/rwlock.rs", "crates/underpass-sync/src/rwlock.rs"],
+        because: SHARED,
+    },
+    Namesakes {
+        names: &["Permit", "Semaphore"],
+        files: &["crates/underpass-shared/src/semaphore.rs", "crates/underpass-sync/src/semaphore.rs"],
+        because: SHARED,
     },
     Namesakes {
         names: &["BriefSection", "CriticalSection"],
@@ -443,12 +510,17 @@ const NAMESAKES: &[Namesakes] = &[
     },
     Namesakes {
         names: &["Control"],
-        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/block/control.rs"],
+        files: &[
+            "crates/underpass-shared/src/runtime.rs",
+            "crates/underpass-sync/src/runtime.rs",
+            "crates/underpass-threads/src/block/control.rs",
+        ],
         because: STAND_IN,
     },
 ];
 
 const CHANNELS: &str = "both modules name the ends of channels as std does";
+const SHARED: &str = "the objects of regions have the names of `std::sync`, as those of one domain have";
 const STAND_IN: &str = "under loom, a stand-in takes the place of the threads";
 
 #[test]

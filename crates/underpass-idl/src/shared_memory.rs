@@ -66,7 +66,7 @@ pub(crate) fn region_layout(item: &DeriveInput) -> Result<TokenStream> {
                     #(let shape = __shared::mix(shape, <#types as __shared::RegionLayout>::SHAPE);)*
                     shape
                 };
-                fn attach(__place: &mut __shared::Place<'_>) -> Self {
+                fn attach(__place: &mut __shared::RegionPlace<'_>) -> Self {
                     Self { #(#places: <#types as __shared::RegionLayout>::attach(__place),)* }
                 }
             }

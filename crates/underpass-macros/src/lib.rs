@@ -243,27 +243,27 @@ pub fn shareable(item: TokenStream) -> TokenStream {
 /// # extern crate self as underpass;
 /// # pub mod __private {
 /// #     pub mod shared {
-/// #         pub struct Place<'a>(pub usize, pub std::marker::PhantomData<&'a ()>);
-/// #         pub trait RegionLayout { const WORDS: usize; const SHAPE: u64; fn attach(place: &mut Place<'_>) -> Self; }
+/// #         pub struct RegionPlace<'a>(pub usize, pub std::marker::PhantomData<&'a ()>);
+/// #         pub trait RegionLayout { const WORDS: usize; const SHAPE: u64; fn attach(place: &mut RegionPlace<'_>) -> Self; }
 /// #         pub struct Lock(pub usize);
 /// #         impl RegionLayout for Lock {
 /// #             const WORDS: usize = 8;
 /// #             const SHAPE: u64 = 1;
-/// #             fn attach(place: &mut Place<'_>) -> Self { place.0 += 8; Lock(place.0 - 8) }
+/// #             fn attach(place: &mut RegionPlace<'_>) -> Self { place.0 += 8; Lock(place.0 - 8) }
 /// #         }
 /// #         pub const fn mix(a: u64, _: u64) -> u64 { a }
 /// #         pub const fn shape_of(_: &str) -> u64 { 0 }
 /// #     }
 /// # }
 /// # pub use underpass_macros::RegionLayout;
-/// # use __private::shared::{Lock, Place, RegionLayout as _};
+/// # use __private::shared::{Lock, RegionLayout as _, RegionPlace};
 /// #[derive(underpass::RegionLayout)]
 /// struct Board {
 ///     first: Lock,
 ///     second: Lock,
 /// }
 /// # fn main() {
-/// # let board = Board::attach(&mut Place(0, std::marker::PhantomData));
+/// # let board = Board::attach(&mut RegionPlace(0, std::marker::PhantomData));
 /// # assert_eq!((Board::WORDS, board.first.0, board.second.0), (16, 0, 8));
 /// # }
 /// ```

@@ -1,12 +1,12 @@
 //! Threads of all members that wait for each other.
 
-use crate::domain::{Domain, queue_of};
+use crate::domain::{LocalDomain, queue_of};
 use crate::error::SyncError;
 use crate::layout::{COUNTS, QUEUED};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
-use crate::place::{Place, RegionLayout};
-use crate::raw_mutex::{LeftAs, RawMutex};
+use crate::place::{RegionPlace, RegionLayout};
+use crate::raw_lock::{LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{mix, shape_of};
 use std::fmt;
@@ -36,7 +36,7 @@ use underpass_seam::atomic::Ordering;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Barrier<const N: u16> {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     /// The lock under which threads arrive.
     lock: usize,
     /// The number of the round, and the queue.
@@ -83,7 +83,7 @@ impl<const N: u16> Barrier<N> {
 
     /// Arrives, under the lock. Returns the round, and whether this thread was the last one of it.
     fn arrive(&self, deadline_ns: Option<u64>) -> Result<(u64, bool), SyncError> {
-        let raw = RawMutex::at(&self.domain, self.lock);
+        let raw = RawLock::at(&self.domain, self.lock);
         let held = raw.lock(deadline_ns)?;
         let round = self.round();
         // A count of another round is void.
@@ -156,7 +156,7 @@ impl<const N: u16> RegionLayout for Barrier<N> {
     const WORDS: usize = 2 * QUEUED + COUNTS;
     const SHAPE: u64 = mix(shape_of("Barrier"), N as u64);
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         Self { lock: place.lock(), at: place.queue(), arrived: place.take(COUNTS), domain: place.domain() }
     }
 }

@@ -7,10 +7,10 @@
 //! | `BELL` of a page | ringers set a bit for a waiter; the listener takes all of them |
 //! | `ASLEEP` of a page | the listener, before and after it sleeps; a ringer clears it, and then wakes the listener |
 
-use crate::domain::{Domain, WakeForeign};
+use crate::domain::{LocalDomain, WakeForeign};
 use crate::layout::{self, ASLEEP, BELL, WAITERS};
 use crate::thread_name::ThreadName;
-use crate::words::SharedWords;
+use crate::words::RegionWords;
 use underpass_os::failpoint;
 use underpass_seam::atomic::Ordering;
 
@@ -19,7 +19,7 @@ pub(crate) struct Bell;
 
 impl WakeForeign for Bell {
     /// B1 to B3.
-    fn wake(&self, words: &SharedWords, name: ThreadName) {
+    fn wake(&self, words: &RegionWords, name: ThreadName) {
         if !name.is_possible() {
             return;
         }
@@ -38,7 +38,7 @@ impl WakeForeign for Bell {
     }
 }
 
-impl Domain {
+impl LocalDomain {
     /// L1: delivers what was signalled. Returns whether there was anything.
     pub(crate) fn hear(&self) -> bool {
         // SYNC with the fetch_or in `wake`.

@@ -1,13 +1,13 @@
 //! Conditions.
 
-use crate::domain::{Domain, queue_of};
+use crate::domain::{LocalDomain, queue_of};
 use crate::error::{LockError, SyncError};
 use crate::limit::{after, at};
 use crate::mutex::{LockResult, MutexGuard};
-use crate::place::{Place, RegionLayout};
+use crate::place::{RegionPlace, RegionLayout};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{Shareable, shape_of};
-use crate::task::TaskWait;
+use crate::task::QueuedTask;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,12 +49,12 @@ pub enum Notified {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Condvar {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     at: usize,
 }
 
 /// What a wait with a deadline returns: the lock, taken again, and how the wait ended.
-pub type WaitResult<'a, T> = Result<(MutexGuard<'a, T>, Notified), LockError<crate::Recovery<MutexGuard<'a, T>>>>;
+pub type CondvarResult<'a, T> = Result<(MutexGuard<'a, T>, Notified), LockError<crate::Recovery<MutexGuard<'a, T>>>>;
 
 impl Condvar {
     /// Releases the lock, waits until this is notified, and takes the lock again.
@@ -71,7 +71,7 @@ impl Condvar {
     /// # Errors
     /// As [`wait`](Self::wait), and [`TimedOut`](SyncError::TimedOut) if another thread holds the
     /// lock at the deadline: then the lock is not taken.
-    pub fn wait_until<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, deadline: Instant) -> WaitResult<'a, T> {
+    pub fn wait_until<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, deadline: Instant) -> CondvarResult<'a, T> {
         self.wait_within(guard, at(deadline))
     }
 
@@ -79,7 +79,7 @@ impl Condvar {
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
-    pub fn wait_for<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, span: Duration) -> WaitResult<'a, T> {
+    pub fn wait_for<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, span: Duration) -> CondvarResult<'a, T> {
         self.wait_within(guard, after(span))
     }
 
@@ -103,7 +103,7 @@ impl Condvar {
         &self,
         guard: MutexGuard<'a, T>,
         deadline_ns: Option<u64>,
-    ) -> WaitResult<'a, T> {
+    ) -> CondvarResult<'a, T> {
         let mutex = guard.parts();
         let (domain, queue) = (&*self.domain, queue_of(self.at));
         let rounds = self.rounds();
@@ -152,7 +152,7 @@ impl Condvar {
     pub async fn wait_async<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>) -> LockResult<'a, T> {
         let mutex = guard.parts();
         let pass_on = || self.notify_one();
-        let mut wait = TaskWait::new(&self.domain, self.at, pass_on);
+        let mut wait = QueuedTask::new(&self.domain, self.at, pass_on);
         wait.enroll().await;
         guard.release();
         wait.told().await;
@@ -183,7 +183,7 @@ impl RegionLayout for Condvar {
     const WORDS: usize = crate::layout::QUEUED;
     const SHAPE: u64 = shape_of("Condvar");
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         Self { at: place.queue(), domain: place.domain() }
     }
 }

@@ -7,8 +7,8 @@ use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
 use crate::runtime::{Woken, suspend};
 use crate::thread_name::ThreadName;
-use crate::waiters::{Waiter, Waiters};
-use crate::words::SharedWords;
+use crate::waiters::{WaiterSlot, Waiters};
+use crate::words::RegionWords;
 use std::sync::OnceLock;
 use underpass_os::failpoint;
 use underpass_seam::atomic::Ordering;
@@ -20,7 +20,7 @@ const TRIES: usize = 1024;
 pub(crate) trait WakeForeign: Send + Sync {
     /// Has the scheduler of `name.domain` wake the thread `name`, if that one still waits. It must
     /// not wait, whatever that domain does.
-    fn wake(&self, words: &SharedWords, name: ThreadName);
+    fn wake(&self, words: &RegionWords, name: ThreadName);
 }
 
 /// Where the objects of a region lie.
@@ -33,8 +33,8 @@ pub(crate) struct Objects {
 }
 
 /// This domain's membership.
-pub(crate) struct Domain {
-    pub(crate) words: SharedWords,
+pub(crate) struct LocalDomain {
+    pub(crate) words: RegionWords,
     pub(crate) me: MemberId,
     pub(crate) deaths: Deaths,
     pub(crate) holds: Holds,
@@ -44,8 +44,13 @@ pub(crate) struct Domain {
     foreign: Box<dyn WakeForeign>,
 }
 
-impl Domain {
-    pub(crate) fn new(words: SharedWords, me: MemberId) -> Self {
+impl LocalDomain {
+    pub(crate) fn new(words: RegionWords, me: MemberId) -> Self {
+        Self::waking_by(words, me, Box::new(bell::Bell))
+    }
+
+    /// A member that wakes other domains' threads by `foreign`.
+    pub(crate) fn waking_by(words: RegionWords, me: MemberId, foreign: Box<dyn WakeForeign>) -> Self {
         Self {
             words,
             me,
@@ -53,7 +58,7 @@ impl Domain {
             holds: Holds::new(),
             waiters: Waiters::new(),
             objects: OnceLock::new(),
-            foreign: Box::new(bell::Bell),
+            foreign,
         }
     }
 
@@ -68,7 +73,7 @@ impl Domain {
     ///
     /// From now on the thread is woken by whoever takes it out, and by each death that this domain
     /// hears of.
-    pub(crate) fn enroll(&self, queue: usize, ticket: u64) -> Option<Enrolled<'_>> {
+    pub(crate) fn enroll(&self, queue: usize, ticket: u64) -> Option<Enrollment<'_>> {
         let index = self.waiters.take()?;
         let waiter = self.waiters.get(index)?;
         // E2. Whoever opened the gate before is seen.
@@ -84,7 +89,7 @@ impl Domain {
         // E5: SYNC with the loads in `take_out`: the record; and before what the caller reads next.
         self.words.word(queue + self.me.index).fetch_or(1 << index, Ordering::SeqCst);
         failpoint!("shared-enrolled");
-        Some(Enrolled { domain: self, index, queue })
+        Some(Enrollment { domain: self, index, queue })
     }
 
     /// T1 to T3: takes the waiter with the lowest ticket out of `queue`. The caller has to wake it.
@@ -93,7 +98,7 @@ impl Domain {
             let (member, index) = self.first(queue)?;
             let name = ThreadName::read(&self.words, member, index);
             let bit = 1 << index;
-            // T3: one taker gets it. SYNC with the load in `Domain::deliver`.
+            // T3: one taker gets it. SYNC with the load in `LocalDomain::deliver`.
             if self.words.word(queue + member).fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
                 failpoint!("shared-taken");
                 return Some(name);
@@ -194,14 +199,14 @@ impl Domain {
             // SYNC with the store in `Holds::add`. The entry may be any number.
             let named = self.words.word(layout::hold(member.index, entry)).load(Ordering::SeqCst);
             if let Some(lock) = usize::try_from(named).ok().filter(|lock| objects.locks.binary_search(lock).is_ok()) {
-                crate::raw_mutex::RawMutex::at(self, lock).free_from(member);
+                crate::raw_lock::RawLock::at(self, lock).free_from(member);
             }
         }
     }
 
     /// W3: every waiter of this domain looks again at what it waits for.
     pub(crate) fn look_again(&self) {
-        self.waiters.iter().for_each(Waiter::tell);
+        self.waiters.iter().for_each(WaiterSlot::tell);
     }
 
     /// The region has ended. No wait goes on.
@@ -224,20 +229,20 @@ impl Domain {
     }
 }
 
-impl std::fmt::Debug for Domain {
+impl std::fmt::Debug for LocalDomain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Domain").field("me", &self.me).finish_non_exhaustive()
+        f.debug_struct("LocalDomain").field("me", &self.me).finish_non_exhaustive()
     }
 }
 
 /// The calling thread is in a queue, until this is dropped.
-pub(crate) struct Enrolled<'a> {
-    domain: &'a Domain,
+pub(crate) struct Enrollment<'a> {
+    domain: &'a LocalDomain,
     index: usize,
     queue: usize,
 }
 
-impl Enrolled<'_> {
+impl Enrollment<'_> {
     /// E6: suspends the calling thread until it is told to look again, or `deadline_ns`.
     pub(crate) fn suspend(&self, kind: &'static str, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
         failpoint!("shared-waits");
@@ -263,6 +268,14 @@ impl Enrolled<'_> {
         taken
     }
 
+    /// The number of the waiter, which stays enrolled.
+    #[cfg(underpass_loom)]
+    pub(crate) fn forget(self) -> usize {
+        let index = self.index;
+        std::mem::forget(self);
+        index
+    }
+
     fn withdraw(&self) -> bool {
         let domain = self.domain;
         let bit = 1 << self.index;
@@ -283,7 +296,7 @@ impl Enrolled<'_> {
     }
 }
 
-impl Drop for Enrolled<'_> {
+impl Drop for Enrollment<'_> {
     fn drop(&mut self) {
         self.withdraw();
     }
@@ -292,4 +305,118 @@ impl Drop for Enrolled<'_> {
 /// The queue of the object at `object`.
 pub(crate) fn queue_of(object: usize) -> usize {
     object + QUEUE
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+    use crate::layout::OBJECTS;
+
+    const QUEUE_AT: usize = OBJECTS;
+
+    fn domain() -> LocalDomain {
+        let (words, _) = RegionWords::create(OBJECTS + 64).unwrap();
+        LocalDomain::new(words, MemberId { index: 3, generation: 9 })
+    }
+
+    /// Whether the waiter's thread would look again.
+    fn is_told(domain: &LocalDomain, index: usize) -> bool {
+        domain.waiters.get(index).unwrap().gate.is_open()
+    }
+
+    #[test]
+    fn only_its_name_wakes_a_waiter_that_is_in_its_queue() {
+        let domain = domain();
+        let enrolled = domain.enroll(QUEUE_AT, 0).unwrap();
+        let name = ThreadName::read(&domain.words, 3, enrolled.index);
+        let others = [
+            ThreadName { key: name.key ^ 1, ..name },
+            ThreadName { generation: name.generation + 1, ..name },
+            ThreadName { index: 99, ..name },
+        ];
+        for other in others {
+            domain.deliver(other);
+            assert!(!is_told(&domain, enrolled.index), "{other:?}");
+        }
+        domain.deliver(name);
+        assert!(is_told(&domain, enrolled.index));
+    }
+
+    #[test]
+    fn a_name_is_of_one_wait() {
+        let domain = domain();
+        let first = domain.enroll(QUEUE_AT, 0).unwrap();
+        let name = ThreadName::read(&domain.words, 3, first.index);
+        assert!(!first.leave());
+        let second = domain.enroll(QUEUE_AT, 0).unwrap();
+        let next = ThreadName::read(&domain.words, 3, second.index);
+        assert_eq!((name.index, name.generation + 1), (next.index, next.generation));
+        assert_ne!(name.key, next.key, "keys don't follow from each other");
+        domain.deliver(name);
+        assert!(!is_told(&domain, second.index));
+    }
+
+    #[test]
+    fn a_waiter_that_was_taken_out_is_woken_by_any_name() {
+        let domain = domain();
+        let enrolled = domain.enroll(QUEUE_AT, 0).unwrap();
+        let name = domain.take_out(QUEUE_AT).unwrap();
+        assert_eq!(domain.take_out(QUEUE_AT), None, "it is taken out once");
+        // A name of a former wait has overwritten this one's.
+        domain.deliver(ThreadName { generation: name.generation.wrapping_sub(1), ..name });
+        assert!(is_told(&domain, enrolled.index));
+        assert!(enrolled.leave());
+    }
+
+    #[test]
+    fn waiters_are_taken_out_in_the_order_of_their_tickets() {
+        let domain = domain();
+        let waiters: Vec<_> = [7, 5, u64::MAX, 6].map(|ticket| domain.enroll(QUEUE_AT, ticket).unwrap()).into();
+        let order: Vec<_> = (0..4).map(|_| domain.take_out(QUEUE_AT).unwrap().index).collect();
+        let expected: Vec<_> = [2, 1, 3, 0].iter().map(|&at: &usize| waiters[at].index).collect();
+        assert_eq!(order, expected, "tickets wrap around");
+    }
+
+    #[test]
+    fn waiters_are_limited_and_come_back() {
+        let domain = domain();
+        let mut all: Vec<_> = (0..WAITERS).map(|_| domain.enroll(QUEUE_AT, 0).unwrap()).collect();
+        assert!(domain.enroll(QUEUE_AT, 0).is_none());
+        all.pop();
+        assert!(domain.enroll(QUEUE_AT, 0).is_some());
+    }
+
+    #[test]
+    fn bits_of_waiters_that_want_something_else_are_passed_over() {
+        let domain = domain();
+        for member in 0..MEMBERS {
+            domain.words.word(QUEUE_AT + member).store(u64::MAX, Ordering::SeqCst);
+        }
+        assert_eq!(domain.take_out(QUEUE_AT), None);
+        let enrolled = domain.enroll(QUEUE_AT, 0).unwrap();
+        let name = domain.take_out(QUEUE_AT).unwrap();
+        assert_eq!((name.domain, name.index), (3, enrolled.index));
+    }
+
+    #[test]
+    fn a_walk_frees_only_locks_that_name_the_dead() {
+        let domain = domain();
+        domain.objects.set(Objects { locks: vec![OBJECTS, OBJECTS + 24], queues: Vec::new() }).unwrap();
+        let dead = MemberId { index: 5, generation: 4 };
+        let word = |member: MemberId| 1 | (member.index as u64) << 8 | u64::from(member.generation) << 32;
+        let holds = [OBJECTS as u64, OBJECTS as u64 + 24, OBJECTS as u64 + 1, u64::MAX, 7];
+        for (entry, hold) in holds.into_iter().enumerate() {
+            domain.words.word(layout::hold(5, entry)).store(hold, Ordering::SeqCst);
+        }
+        let later = MemberId { generation: 6, ..dead };
+        domain.words.word(OBJECTS).store(word(dead), Ordering::SeqCst);
+        domain.words.word(OBJECTS + 24).store(word(later), Ordering::SeqCst);
+        domain.words.word(OBJECTS + 1).store(word(dead), Ordering::SeqCst);
+        for _ in 0..2 {
+            domain.bury(dead);
+            let now = |at: usize| domain.words.word(OBJECTS + at).load(Ordering::SeqCst);
+            assert_eq!((now(0) & 1, now(24), now(1)), (0, word(later), word(dead)));
+        }
+        assert!(domain.deaths.has(dead) && !domain.deaths.has(later));
+    }
 }

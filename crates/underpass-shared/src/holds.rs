@@ -2,7 +2,7 @@
 
 use crate::layout::{self, HOLDS};
 use crate::member::MemberId;
-use crate::words::SharedWords;
+use crate::words::RegionWords;
 use underpass_seam::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const WORDS: usize = HOLDS.div_ceil(64);
@@ -33,18 +33,18 @@ impl Holds {
     /// P1: names `lock` in the page of `me`, before the caller takes the lock. If the page is full,
     /// the lock is not named: then the next domain that wants the lock finds the death of its
     /// owner by itself.
-    pub(crate) fn add(&self, words: &SharedWords, me: MemberId, lock: usize) -> Hold {
+    pub(crate) fn add(&self, words: &RegionWords, me: MemberId, lock: usize) -> Hold {
         let entry = self.take();
         if let Some(entry) = entry {
             // Relaxed: before the exchange of the lock's word. SYNC with the load in
-            // `Domain::walk`: the kernel tells of a death after all that the dead domain wrote.
+            // `LocalDomain::walk`: the kernel tells of a death after all that the dead domain wrote.
             words.word(layout::hold(me.index, entry)).store(lock as u64, Ordering::Relaxed);
         }
         Hold(entry)
     }
 
     /// P3: the lock is not this domain's, or not any more.
-    pub(crate) fn remove(&self, words: &SharedWords, me: MemberId, hold: Hold) {
+    pub(crate) fn remove(&self, words: &RegionWords, me: MemberId, hold: Hold) {
         let Hold(Some(entry)) = hold else { return };
         // Release: after the exchange of the lock's word.
         words.word(layout::hold(me.index, entry)).store(0, Ordering::Release);

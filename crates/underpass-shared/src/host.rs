@@ -4,7 +4,7 @@
 //! a member, and when it ends, for whatever reason, the member is dead. [`Obituary`] tells the
 //! members of deaths; that its calls fail is how they learn of the exporter's own.
 
-use crate::domain::Domain;
+use crate::domain::LocalDomain;
 use crate::layout::MEMBERS;
 use crate::member::MemberId;
 use std::os::fd::OwnedFd;
@@ -81,7 +81,7 @@ pub(crate) trait Obituary {
 /// | `members` | joins and deaths, under its lock |
 /// | `died` | notified after each death, and at the end |
 pub(crate) struct Members {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     shape: u64,
     memory: OwnedFd,
     members: Mutex<Roll>,
@@ -97,7 +97,7 @@ struct Roll {
 }
 
 impl Members {
-    pub(crate) fn new(domain: Arc<Domain>, shape: u64, memory: OwnedFd) -> Arc<Self> {
+    pub(crate) fn new(domain: Arc<LocalDomain>, shape: u64, memory: OwnedFd) -> Arc<Self> {
         let mut present = [None; MEMBERS];
         present[EXPORTER.index] = Some((0, EXPORTER.generation));
         let dead = Dead { deaths: 0, newest: vec![0; MEMBERS] };

@@ -21,7 +21,7 @@ pub(crate) const HOLDS: usize = 512;
 
 // A model has few threads, and loom few steps.
 #[cfg(underpass_loom)]
-pub(crate) const MEMBERS: usize = 2;
+pub(crate) const MEMBERS: usize = 3;
 #[cfg(underpass_loom)]
 pub(crate) const WAITERS: usize = 2;
 #[cfg(underpass_loom)]
@@ -30,7 +30,8 @@ pub(crate) const HOLDS: usize = 2;
 /// Words of a cache line.
 pub(crate) const LINE: usize = 8;
 
-/// The header: which layout, which type, how many words.
+/// The header: which layout, which type, how many words. Members compare what the exporter tells
+/// them; this is for people who look at the memory.
 pub(crate) const HEADER_VERSION: usize = 0;
 pub(crate) const HEADER_SHAPE: usize = 1;
 pub(crate) const HEADER_WORDS: usize = 2;

@@ -6,7 +6,7 @@
 //!
 //! *Must not know:* how a thread is suspended (`runtime.rs`), rings and A-stacks.
 //!
-//! *Read first:* the proof below, then `domain.rs`, then `raw_mutex.rs`.
+//! *Read first:* the proof below, then `domain.rs`, then `raw_lock.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 
@@ -24,12 +24,15 @@ mod layout;
 #[cfg(not(underpass_loom))]
 mod limit;
 mod member;
+#[cfg(not(underpass_loom))]
 mod member_counts;
+#[cfg(underpass_loom)]
+pub mod model;
 #[cfg(not(underpass_loom))]
 mod mutex;
 #[cfg(not(underpass_loom))]
 mod place;
-mod raw_mutex;
+mod raw_lock;
 #[cfg(not(underpass_loom))]
 mod region;
 mod runtime;
@@ -53,13 +56,13 @@ mod words;
 #[cfg(not(underpass_loom))]
 pub use barrier::Barrier;
 #[cfg(not(underpass_loom))]
-pub use condvar::{Condvar, Notified, WaitResult};
+pub use condvar::{Condvar, Notified, CondvarResult};
 #[cfg(not(underpass_loom))]
 pub use error::{LockError, SyncError};
 #[cfg(not(underpass_loom))]
 pub use mutex::{LockResult, Mutex, MutexGuard, Recovery};
 #[cfg(not(underpass_loom))]
-pub use place::{Place, RegionLayout};
+pub use place::{RegionPlace, RegionLayout};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionError, RegionExport};
 #[cfg(not(underpass_loom))]

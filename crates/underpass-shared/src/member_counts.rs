@@ -1,7 +1,7 @@
 //! A count for each member, in shared memory. A member changes its own count alone. When it dies,
 //! its count is void, since the count names its generation: nobody has to repair anything.
 
-use crate::domain::Domain;
+use crate::domain::LocalDomain;
 use crate::layout::MEMBERS;
 use crate::member::MemberId;
 use underpass_seam::atomic::Ordering;
@@ -13,12 +13,12 @@ const TRIES: usize = 1 << 16;
 /// The counts at word `at`.
 #[derive(Clone, Copy)]
 pub(crate) struct MemberCounts<'a> {
-    domain: &'a Domain,
+    domain: &'a LocalDomain,
     at: usize,
 }
 
 impl<'a> MemberCounts<'a> {
-    pub(crate) fn at(domain: &'a Domain, at: usize) -> Self {
+    pub(crate) fn at(domain: &'a LocalDomain, at: usize) -> Self {
         Self { domain, at }
     }
 

@@ -1,11 +1,11 @@
 //! Mutual exclusion between the threads of all members.
 
-use crate::domain::Domain;
+use crate::domain::LocalDomain;
 use crate::error::{LockError, SyncError};
 use crate::layout::{LINE, QUEUED};
 use crate::limit::{after, at};
-use crate::place::{Place, RegionLayout};
-use crate::raw_mutex::{Found, Held, LeftAs, RawMutex};
+use crate::place::{RegionPlace, RegionLayout};
+use crate::raw_lock::{Found, Held, LeftAs, RawLock};
 use crate::runtime::panicking;
 use crate::shareable::{self, Shareable, mix, shape_of};
 use std::fmt;
@@ -42,7 +42,7 @@ pub(crate) const fn words_of<T>() -> usize {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Mutex<T> {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     at: usize,
     data: PhantomData<fn() -> T>,
 }
@@ -51,8 +51,8 @@ pub struct Mutex<T> {
 pub type LockResult<'a, T> = Result<MutexGuard<'a, T>, LockError<Recovery<MutexGuard<'a, T>>>>;
 
 impl<T: Shareable> Mutex<T> {
-    fn raw(&self) -> RawMutex<'_> {
-        RawMutex::at(&self.domain, self.at)
+    fn raw(&self) -> RawLock<'_> {
+        RawLock::at(&self.domain, self.at)
     }
 
     fn guard(&self, held: Held) -> LockResult<'_, T> {
@@ -120,7 +120,7 @@ impl<T: Shareable> RegionLayout for Mutex<T> {
     const WORDS: usize = QUEUED + words_of::<T>();
     const SHAPE: u64 = mix(mix(shape_of("Mutex"), T::SHAPE), size_of::<T>() as u64);
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         const { assert!(align_of::<T>() <= 64, "data in a region are aligned to 64 bytes at most") };
         let at = place.lock();
         place.take(words_of::<T>());
@@ -215,7 +215,7 @@ impl<T: Shareable + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
 
 /// A guard whose data may be half changed.
 pub(crate) mod repairable {
-    use crate::raw_mutex::LeftAs;
+    use crate::raw_lock::LeftAs;
 
     /// Says how its data are left.
     pub trait Repairable {

@@ -1,7 +1,7 @@
 //! Where the objects of a region lie: one behind the other, in the order of the fields of the
 //! region's type.
 
-use crate::domain::{Domain, Objects, queue_of};
+use crate::domain::{LocalDomain, Objects, queue_of};
 use crate::layout::{OBJECTS, QUEUED};
 use std::sync::Arc;
 
@@ -29,24 +29,24 @@ pub trait RegionLayout: Sized + Send + Sync + 'static {
     const SHAPE: u64;
 
     /// The object at the next place.
-    fn attach(place: &mut Place<'_>) -> Self;
+    fn attach(place: &mut RegionPlace<'_>) -> Self;
 }
 
 /// The place of the next object.
 #[derive(Debug)]
-pub struct Place<'a> {
-    domain: &'a Arc<Domain>,
+pub struct RegionPlace<'a> {
+    domain: &'a Arc<LocalDomain>,
     next: usize,
     objects: Objects,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RegionPlace<'a> {
     /// The first place in the region of `domain`.
-    pub(crate) fn first(domain: &'a Arc<Domain>) -> Self {
+    pub(crate) fn first(domain: &'a Arc<LocalDomain>) -> Self {
         Self { domain, next: OBJECTS, objects: Objects::default() }
     }
 
-    pub(crate) fn domain(&self) -> Arc<Domain> {
+    pub(crate) fn domain(&self) -> Arc<LocalDomain> {
         self.domain.clone()
     }
 
@@ -85,7 +85,7 @@ impl<T: RegionLayout, const N: usize> RegionLayout for [T; N] {
     const WORDS: usize = T::WORDS * N;
     const SHAPE: u64 = crate::shareable::mix(T::SHAPE, N as u64);
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         std::array::from_fn(|_| T::attach(place))
     }
 }
@@ -100,7 +100,7 @@ macro_rules! tuples {
                 shape
             };
 
-            fn attach(place: &mut Place<'_>) -> Self {
+            fn attach(place: &mut RegionPlace<'_>) -> Self {
                 ($($name::attach(place),)+)
             }
         }

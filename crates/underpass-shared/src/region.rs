@@ -1,14 +1,14 @@
 //! Regions: memory of several domains, by name.
 
-use crate::domain::Domain;
+use crate::domain::LocalDomain;
 use crate::host::{
     Dead, Doorman, EXPORTER, Host, HostClient, JoinError, Members, Obituary, ObituaryClient, Teller,
 };
 use crate::layout::{HEADER_SHAPE, HEADER_VERSION, HEADER_WORDS, MEMBERS, OBJECTS, VERSION};
 use crate::member::MemberId;
-use crate::place::{Place, RegionLayout};
+use crate::place::{RegionPlace, RegionLayout};
 use crate::shareable::mix;
-use crate::words::SharedWords;
+use crate::words::RegionWords;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -73,7 +73,7 @@ pub struct Region<T: RegionLayout>(Arc<Opened<T>>);
 
 struct Opened<T> {
     objects: T,
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     closing: Arc<AtomicBool>,
     side: Side,
 }
@@ -165,7 +165,7 @@ impl<T: RegionLayout> Region<T> {
         let deaths = ObituaryClient::import_within(&obituary_of(name), PATIENCE).map_err(RegionError::Import)?;
         let joined = host.with_deadline(PATIENCE).join(shape::<T>())?;
         let words = OBJECTS + T::WORDS;
-        let memory = SharedWords::adopt(joined.memory.as_fd(), words).map_err(RegionError::Memory)?;
+        let memory = RegionWords::adopt(joined.memory.as_fd(), words).map_err(RegionError::Memory)?;
         let (index, generation) = (joined.index as usize, joined.generation);
         if index >= MEMBERS || generation == 0 {
             let why = "the exporter gave this domain a place that no region has";
@@ -173,7 +173,7 @@ impl<T: RegionLayout> Region<T> {
         }
         let abandon = Abandon::new();
         let deaths = deaths.abandonable(&abandon);
-        let domain = Arc::new(Domain::new(memory, MemberId { index, generation }));
+        let domain = Arc::new(LocalDomain::new(memory, MemberId { index, generation }));
         let side = Side::Importer { _membership: host, abandon };
         let region = Self::open(domain.clone(), side);
         let closing = region.0.closing.clone();
@@ -184,7 +184,7 @@ impl<T: RegionLayout> Region<T> {
         Ok(region)
     }
 
-    fn open(domain: Arc<Domain>, side: Side) -> Self {
+    fn open(domain: Arc<LocalDomain>, side: Side) -> Self {
         let objects = attach(&domain);
         Self(Arc::new(Opened { objects, domain, closing: Arc::default(), side }))
     }
@@ -221,8 +221,8 @@ impl<T: RegionLayout> Region<T> {
     }
 }
 
-fn attach<T: RegionLayout>(domain: &Arc<Domain>) -> T {
-    let mut place = Place::first(domain);
+fn attach<T: RegionLayout>(domain: &Arc<LocalDomain>) -> T {
+    let mut place = RegionPlace::first(domain);
     let objects = T::attach(&mut place);
     // It is set once: each domain is opened once.
     let _ = domain.objects.set(place.into_objects());
@@ -234,7 +234,7 @@ fn kernel_thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<
 }
 
 /// Hears of deaths until the exporter is gone or the region is closed.
-fn hear_deaths(domain: &Domain, deaths: &ObituaryClient, closing: &AtomicBool) {
+fn hear_deaths(domain: &LocalDomain, deaths: &ObituaryClient, closing: &AtomicBool) {
     let mut known = Dead { deaths: 0, newest: vec![0; MEMBERS] };
     // SYNC with the store in `Opened::drop`.
     while !closing.load(Ordering::SeqCst) {
@@ -345,11 +345,11 @@ impl RegionExport {
     pub fn start<T: RegionLayout>(self, name: &str, init: impl FnOnce(&T)) -> Result<Region<T>, Error> {
         let refused = |e| ExportError::System("a region needs memory and two kernel threads", e);
         let words = OBJECTS + T::WORDS;
-        let (memory, file) = SharedWords::create(words).map_err(refused)?;
+        let (memory, file) = RegionWords::create(words).map_err(refused)?;
         memory.word(HEADER_VERSION).store(VERSION, Ordering::Relaxed);
         memory.word(HEADER_SHAPE).store(shape::<T>(), Ordering::Relaxed);
         memory.word(HEADER_WORDS).store(words as u64, Ordering::Relaxed);
-        let domain = Arc::new(Domain::new(memory, EXPORTER));
+        let domain = Arc::new(LocalDomain::new(memory, EXPORTER));
         let members = Members::new(domain.clone(), shape::<T>(), file);
         let side = Side::Exporter { running: None, members: members.clone() };
         let mut region = Region::<T>::open(domain, side);

@@ -1,14 +1,14 @@
 //! Many readers or one writer, of any members.
 
-use crate::domain::{Domain, queue_of};
+use crate::domain::{LocalDomain, queue_of};
 use crate::error::{LockError, SyncError};
 use crate::layout::{COUNTS, QUEUED};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
 use crate::mutex::repairable::Repairable;
 use crate::mutex::{Recovery, words_of};
-use crate::place::{Place, RegionLayout};
-use crate::raw_mutex::{Found, Held, LeftAs, RawMutex};
+use crate::place::{RegionPlace, RegionLayout};
+use crate::raw_lock::{Found, Held, LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap, panicking};
 use crate::shareable::{self, Shareable, mix, shape_of};
 use std::fmt;
@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RwLock<T> {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     /// The writers' lock. A reader that finds it held waits for it as well.
     lock: usize,
     /// The queue of the writer that waits for readers.
@@ -52,8 +52,8 @@ pub struct RwLock<T> {
 pub type WriteResult<'a, T> = Result<RwLockWriteGuard<'a, T>, LockError<Recovery<RwLockWriteGuard<'a, T>>>>;
 
 impl<T: Shareable> RwLock<T> {
-    fn raw(&self) -> RawMutex<'_> {
-        RawMutex::at(&self.domain, self.lock)
+    fn raw(&self) -> RawLock<'_> {
+        RawLock::at(&self.domain, self.lock)
     }
 
     fn readers(&self) -> MemberCounts<'_> {
@@ -195,7 +195,7 @@ impl<T: Shareable> RegionLayout for RwLock<T> {
     const WORDS: usize = 2 * QUEUED + COUNTS + words_of::<T>();
     const SHAPE: u64 = mix(mix(shape_of("RwLock"), T::SHAPE), size_of::<T>() as u64);
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         let (lock, drained, readers) = (place.lock(), place.queue(), place.take(COUNTS));
         place.take(words_of::<T>());
         Self { lock, drained, readers, domain: place.domain(), data: PhantomData }

@@ -1,15 +1,15 @@
 //! Counting semaphores, whose permits come back when their holder dies.
 
-use crate::domain::{Domain, queue_of};
+use crate::domain::{LocalDomain, queue_of};
 use crate::error::SyncError;
-use crate::layout::{COUNTS, QUEUED};
+use crate::layout::{COUNTS, MEMBERS, QUEUED, WAITERS};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
-use crate::place::{Place, RegionLayout};
-use crate::raw_mutex::{LeftAs, RawMutex};
+use crate::place::{RegionPlace, RegionLayout};
+use crate::raw_lock::{LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::shape_of;
-use crate::task::TaskWait;
+use crate::task::QueuedTask;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ use underpass_seam::atomic::Ordering;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Semaphore {
-    domain: Arc<Domain>,
+    domain: Arc<LocalDomain>,
     /// The lock under which permits are taken, and its queue.
     lock: usize,
     /// How many permits there are in all, and the queue of those that want one.
@@ -76,11 +76,11 @@ impl Semaphore {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub async fn acquire_async(&self) -> Result<Permit<'_>, SyncError> {
-        let raw = RawMutex::at(&self.domain, self.lock);
+        let raw = RawLock::at(&self.domain, self.lock);
         let pass_on = || {
             self.domain.wake_first(queue_of(self.at));
         };
-        let mut wait = TaskWait::new(&self.domain, self.at, pass_on);
+        let mut wait = QueuedTask::new(&self.domain, self.at, pass_on);
         loop {
             let held = raw.lock_async().await?;
             let got = self.take_under_lock();
@@ -112,7 +112,8 @@ impl Semaphore {
     pub fn add_permits(&self, permits: u32) {
         // SeqCst: before the look into the queue.
         self.domain.words.word(self.at).fetch_add(permits.into(), Ordering::SeqCst);
-        for _ in 0..permits {
+        // No more threads can be enrolled, whatever a member writes.
+        for _ in 0..permits.min((MEMBERS * WAITERS) as u32) {
             if !self.domain.wake_first(queue_of(self.at)) {
                 return;
             }
@@ -133,12 +134,12 @@ impl Semaphore {
     /// M1 to M3: takes a permit under the lock that `lock` takes, if one is free.
     fn try_take(
         &self,
-        lock: impl FnOnce(RawMutex<'_>) -> Result<crate::raw_mutex::Held, SyncError>,
+        lock: impl FnOnce(RawLock<'_>) -> Result<crate::raw_lock::Held, SyncError>,
     ) -> Result<bool, SyncError> {
         if self.domain.deaths.are_over() {
             return Err(SyncError::Ended);
         }
-        let raw = RawMutex::at(&self.domain, self.lock);
+        let raw = RawLock::at(&self.domain, self.lock);
         // Whether its last owner died does not matter: no owner leaves anything half done.
         let held = lock(raw)?;
         let got = self.take_under_lock();
@@ -198,7 +199,7 @@ impl RegionLayout for Semaphore {
     const WORDS: usize = 2 * QUEUED + COUNTS;
     const SHAPE: u64 = shape_of("Semaphore");
 
-    fn attach(place: &mut Place<'_>) -> Self {
+    fn attach(place: &mut RegionPlace<'_>) -> Self {
         Self { lock: place.lock(), at: place.queue(), taken: place.take(COUNTS), domain: place.domain() }
     }
 }

@@ -1,7 +1,7 @@
 //! Data that can lie in shared memory.
 
 use crate::error::SyncError;
-use crate::words::SharedWords;
+use crate::words::RegionWords;
 use std::mem::MaybeUninit;
 use std::slice;
 use underpass_os::fork;
@@ -109,7 +109,7 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
 }
 
 /// Copies a value out of shared memory, and checks the copy.
-pub(crate) fn read<T: Shareable>(words: &SharedWords, at: usize) -> Result<T, SyncError> {
+pub(crate) fn read<T: Shareable>(words: &RegionWords, at: usize) -> Result<T, SyncError> {
     // Zeroed, so that the bytes may be borrowed.
     let mut copy = MaybeUninit::<T>::zeroed();
     // SAFETY: as many bytes as the value has, all initialized. They are borrowed alone.
@@ -126,7 +126,7 @@ pub(crate) fn read<T: Shareable>(words: &SharedWords, at: usize) -> Result<T, Sy
 }
 
 /// Copies a value into shared memory.
-pub(crate) fn write<T: Shareable>(words: &SharedWords, at: usize, value: &T) {
+pub(crate) fn write<T: Shareable>(words: &RegionWords, at: usize, value: &T) {
     // SAFETY: all bytes of a value are initialized, as `Shareable` promises.
     let bytes = unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
     // A forked child has no such memory.

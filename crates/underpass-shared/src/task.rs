@@ -1,6 +1,6 @@
 //! Waits of async tasks.
 
-use crate::domain::{Domain, Enrolled, queue_of};
+use crate::domain::{LocalDomain, Enrollment, queue_of};
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -39,19 +39,19 @@ impl TaskWaker {
 
 /// A task's wait in the queue of one object. If it is dropped after it was taken out, `pass_on` is
 /// called: the wake-up was for another one.
-pub(crate) struct TaskWait<'a, F: Fn()> {
-    domain: &'a Domain,
+pub(crate) struct QueuedTask<'a, F: Fn()> {
+    domain: &'a LocalDomain,
     object: usize,
     ticket: Option<u64>,
-    enrolled: Option<Enrolled<'a>>,
+    enrolled: Option<Enrollment<'a>>,
     /// It was taken out, at some time.
     taken: bool,
     pass_on: F,
 }
 
-impl<'a, F: Fn()> TaskWait<'a, F> {
+impl<'a, F: Fn()> QueuedTask<'a, F> {
     /// It waits in no queue yet.
-    pub(crate) fn new(domain: &'a Domain, object: usize, pass_on: F) -> Self {
+    pub(crate) fn new(domain: &'a LocalDomain, object: usize, pass_on: F) -> Self {
         Self { domain, object, ticket: None, enrolled: None, taken: false, pass_on }
     }
 
@@ -98,7 +98,7 @@ impl<'a, F: Fn()> TaskWait<'a, F> {
     }
 }
 
-impl<F: Fn()> Drop for TaskWait<'_, F> {
+impl<F: Fn()> Drop for QueuedTask<'_, F> {
     fn drop(&mut self) {
         self.withdraw();
         if self.taken {

@@ -1,7 +1,7 @@
-//! Domain-independent names of threads that wait (OThreads, 5.2).
+//! LocalDomain-independent names of threads that wait (OThreads, 5.2).
 
 use crate::layout::{self, MEMBERS};
-use crate::words::SharedWords;
+use crate::words::RegionWords;
 use underpass_seam::atomic::Ordering;
 
 /// Names one wait of one thread, in any domain. Whoever has it can end that wait, and do nothing
@@ -24,8 +24,8 @@ pub(crate) struct ThreadName {
 impl ThreadName {
     /// The name of the thread in the record of a waiter. `domain` and `index` are those of the
     /// record, whatever its words say.
-    pub(crate) fn read(words: &SharedWords, domain: usize, index: usize) -> Self {
-        // Acquire: SYNC with the fetch_or in `Domain::enroll`, which the caller has read before.
+    pub(crate) fn read(words: &RegionWords, domain: usize, index: usize) -> Self {
+        // Acquire: SYNC with the fetch_or in `LocalDomain::enroll`, which the caller has read before.
         // The member that wrote the name checks it.
         let word = words.word(layout::record(domain, index) + layout::NAME).load(Ordering::Acquire);
         Self { domain, index, generation: (word >> 32) as u32, key: word as u32 }

@@ -6,7 +6,7 @@
 use underpass_seam::atomic::{AtomicU32, AtomicU64};
 
 #[cfg(not(underpass_loom))]
-pub(crate) use mapped::SharedWords;
+pub(crate) use mapped::RegionWords;
 
 #[cfg(not(underpass_loom))]
 mod mapped {
@@ -19,12 +19,12 @@ mod mapped {
 
     /// A mapped region.
     #[derive(Debug)]
-    pub(crate) struct SharedWords {
+    pub(crate) struct RegionWords {
         memory: Memory,
         words: usize,
     }
 
-    impl SharedWords {
+    impl RegionWords {
         /// Fresh memory of `words` words, all of them 0, and the file to pass to members. All pages
         /// are there, so that no member faults.
         pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
@@ -100,19 +100,20 @@ mod mapped {
     }
 }
 
-/// Words that loom watches.
+/// Words that loom watches. A clone is the same memory.
 #[cfg(underpass_loom)]
-#[derive(Debug)]
-pub(crate) struct SharedWords {
-    words: Vec<AtomicU64>,
-    halves: Vec<AtomicU32>,
+#[derive(Clone, Debug)]
+pub(crate) struct RegionWords {
+    words: std::sync::Arc<Vec<AtomicU64>>,
+    halves: std::sync::Arc<Vec<AtomicU32>>,
 }
 
 #[cfg(underpass_loom)]
-impl SharedWords {
+impl RegionWords {
     pub(crate) fn new(words: usize) -> Self {
-        let halves = (0..words).map(|_| AtomicU32::new(0)).collect();
-        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), halves }
+        let halves = (0..words).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
+        let words = (0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        Self { words: words.into(), halves: halves.into() }
     }
 
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {

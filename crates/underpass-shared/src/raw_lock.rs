@@ -1,7 +1,7 @@
 //! The lock of a mutex, in memory that several domains share. The protocol and its proof are in
 //! `README.md`.
 
-use crate::domain::{Domain, queue_of};
+use crate::domain::{LocalDomain, queue_of};
 use crate::error::SyncError;
 use crate::holds::Hold;
 use crate::layout::MEMBERS;
@@ -68,8 +68,8 @@ pub enum LeftAs {
 
 /// The lock whose object is at `at`.
 #[derive(Clone, Copy)]
-pub(crate) struct RawMutex<'a> {
-    domain: &'a Domain,
+pub(crate) struct RawLock<'a> {
+    domain: &'a LocalDomain,
     at: usize,
 }
 
@@ -80,9 +80,9 @@ enum Attempt {
     Refused(SyncError),
 }
 
-impl<'a> RawMutex<'a> {
+impl<'a> RawLock<'a> {
     #[inline]
-    pub(crate) fn at(domain: &'a Domain, at: usize) -> Self {
+    pub(crate) fn at(domain: &'a LocalDomain, at: usize) -> Self {
         Self { domain, at }
     }
 
@@ -227,14 +227,15 @@ impl<'a> RawMutex<'a> {
     /// enrolled. `None`: it is to wait, enrolled.
     #[cfg(not(underpass_loom))]
     pub(crate) fn look(self, waits: bool) -> Option<Result<Held, SyncError>> {
-        loop {
+        for _ in 0..TRIES {
             match self.attempt() {
                 Attempt::Got(held) => return Some(Ok(held)),
                 Attempt::Refused(why) => return Some(Err(why)),
-                Attempt::Busy(_) if !waits || self.announce() => return None,
+                Attempt::Busy(_) if !waits || self.announce() => break,
                 Attempt::Busy(_) => {}
             }
         }
+        None
     }
 
     /// Takes the lock. The task waits if another thread has it. If the future is dropped, it gives
@@ -242,7 +243,7 @@ impl<'a> RawMutex<'a> {
     #[cfg(not(underpass_loom))]
     pub(crate) async fn lock_async(self) -> Result<Held, SyncError> {
         let pass_on = || self.wake_next();
-        let mut wait = crate::task::TaskWait::new(self.domain, self.at, pass_on);
+        let mut wait = crate::task::QueuedTask::new(self.domain, self.at, pass_on);
         loop {
             if let Some(done) = self.look(wait.is_enrolled()) {
                 wait.leave(done.is_ok());
