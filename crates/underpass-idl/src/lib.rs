@@ -62,7 +62,8 @@ pub fn derive_wire(item: TokenStream) -> TokenStream {
     derived.unwrap_or_else(syn::Error::into_compile_error)
 }
 
-/// Expands `#[derive(Shareable)]` on `item`: that its bytes can lie in shared memory, or the errors.
+/// Expands `#[derive(Shareable)]` on `item`: that its bytes can lie in shared memory, or the
+/// errors.
 pub fn derive_shareable(item: TokenStream) -> TokenStream {
     let derived = syn::parse2(item).and_then(|item| shared_memory::shareable(&item));
     derived.unwrap_or_else(syn::Error::into_compile_error)

@@ -51,7 +51,10 @@ pub(crate) fn region_layout(item: &DeriveInput) -> Result<TokenStream> {
     check_parameters(item)?;
     let private = Options::of(&item.attrs, Place::Item)?.private();
     let Data::Struct(data) = &item.data else {
-        return Err(Error::new_spanned(&item.ident, "the type of a region is a struct of locks and conditions"));
+        return Err(Error::new_spanned(
+            &item.ident,
+            "the type of a region is a struct of locks and conditions",
+        ));
     };
     let (ident, name) = (&item.ident, item.ident.to_string());
     let fields = members(&data.fields)?;
@@ -151,7 +154,8 @@ fn of_struct(item: &DeriveInput, fields: &Fields) -> Result<Parts> {
 fn of_enum(item: &DeriveInput, data: &DataEnum) -> Result<Parts> {
     let ident = &item.ident;
     let integers = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
-    let integer = representations(item)?.into_iter().find(|word| integers.iter().any(|integer| word == integer));
+    let integer =
+        representations(item)?.into_iter().find(|word| integers.iter().any(|integer| word == integer));
     let Some(integer) = integer else {
         return Err(Error::new_spanned(
             ident,

@@ -197,12 +197,13 @@ pub fn wire(item: TokenStream) -> TokenStream {
     underpass_idl::derive_wire(item.into()).into()
 }
 
-/// Makes a struct or an enum fit for shared memory: implements the trait `underpass::shared::Shareable`
-/// for it.
+/// Makes a struct or an enum fit for shared memory: implements the trait
+/// `underpass::shared::Shareable` for it.
 ///
-/// A struct needs `#[repr(C)]`, fields of such types, and no padding. An enum needs variants without
-/// fields, and `#[repr(u8)]` or another integer. Both are `Copy`, and have no parameters. What is read
-/// from shared memory is checked: that a `bool` is 0 or 1, and that an enum is one of its variants.
+/// A struct needs `#[repr(C)]`, fields of such types, and no padding. An enum needs variants
+/// without fields, and `#[repr(u8)]` or another integer. Both are `Copy`, and have no parameters.
+/// What is read from shared memory is checked: that a `bool` is 0 or 1, and that an enum is one of
+/// its variants.
 ///
 /// `#[underpass(crate = path)]` on the type sets the path of the crate `underpass`, if it is not
 /// `::underpass`.

@@ -5,7 +5,7 @@ use crate::error::SyncError;
 use crate::layout::{COUNTS, QUEUED};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::raw_lock::{LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{mix, shape_of};
@@ -55,8 +55,8 @@ impl<const N: u16> Barrier<N> {
         self.wait_within(None)
     }
 
-    /// As [`wait`](Self::wait), but waits at most until `deadline`. A thread that gives up just when
-    /// the last one arrives may have been counted.
+    /// As [`wait`](Self::wait), but waits at most until `deadline`. A thread that gives up just
+    /// when the last one arrives may have been counted.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), and [`TimedOut`](SyncError::TimedOut).
@@ -87,7 +87,8 @@ impl<const N: u16> Barrier<N> {
         let held = raw.lock(deadline_ns)?;
         let round = self.round();
         // A count of another round is void.
-        let came = self.arrived().change(|count| in_round(count, round).checked_add(1).map(|n| count_of(round, n)));
+        let came =
+            self.arrived().change(|count| in_round(count, round).checked_add(1).map(|n| count_of(round, n)));
         let all = came && self.arrived().sum(|count| in_round(count, round).into()) >= N.into();
         if all {
             // This one store begins the next round, and makes all counts void.
@@ -135,7 +136,8 @@ impl<const N: u16> Barrier<N> {
                 Woken::Cancelled => break SyncError::Cancelled,
             }
         };
-        let left = self.arrived().change(|count| in_round(count, round).checked_sub(1).map(|n| count_of(round, n)));
+        let left =
+            self.arrived().change(|count| in_round(count, round).checked_sub(1).map(|n| count_of(round, n)));
         if self.round() != round || !left {
             return Ok(false);
         }

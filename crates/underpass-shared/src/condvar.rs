@@ -4,7 +4,7 @@ use crate::domain::{LocalDomain, queue_of};
 use crate::error::{LockError, SyncError};
 use crate::limit::{after, at};
 use crate::mutex::{LockResult, MutexGuard};
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{Shareable, shape_of};
 use crate::task::QueuedTask;
@@ -24,8 +24,8 @@ pub enum Notified {
 
 /// Threads of any member wait here until another one says that something has changed.
 ///
-/// A wait may end without a notification: in particular, every wait ends when a member dies. So wait
-/// in a loop that looks at the condition, or use [`wait_while`](Self::wait_while).
+/// A wait may end without a notification: in particular, every wait ends when a member dies. So
+/// wait in a loop that looks at the condition, or use [`wait_while`](Self::wait_while).
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,8 @@ pub struct Condvar {
 }
 
 /// What a wait with a deadline returns: the lock, taken again, and how the wait ended.
-pub type CondvarResult<'a, T> = Result<(MutexGuard<'a, T>, Notified), LockError<crate::Recovery<MutexGuard<'a, T>>>>;
+pub type CondvarResult<'a, T> =
+    Result<(MutexGuard<'a, T>, Notified), LockError<crate::Recovery<MutexGuard<'a, T>>>>;
 
 impl Condvar {
     /// Releases the lock, waits until this is notified, and takes the lock again.
@@ -71,7 +72,11 @@ impl Condvar {
     /// # Errors
     /// As [`wait`](Self::wait), and [`TimedOut`](SyncError::TimedOut) if another thread holds the
     /// lock at the deadline: then the lock is not taken.
-    pub fn wait_until<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, deadline: Instant) -> CondvarResult<'a, T> {
+    pub fn wait_until<'a, T: Shareable>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline: Instant,
+    ) -> CondvarResult<'a, T> {
         self.wait_within(guard, at(deadline))
     }
 
@@ -79,7 +84,11 @@ impl Condvar {
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
-    pub fn wait_for<'a, T: Shareable>(&self, guard: MutexGuard<'a, T>, span: Duration) -> CondvarResult<'a, T> {
+    pub fn wait_for<'a, T: Shareable>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        span: Duration,
+    ) -> CondvarResult<'a, T> {
         self.wait_within(guard, after(span))
     }
 
@@ -138,7 +147,7 @@ impl Condvar {
             None => mutex.lock(),
             Some(deadline) => mutex.lock_until_ns(deadline),
         };
-        // C5: who was notified and can't look passes it on.
+        // C5: a notified thread that can't look passes the notification on.
         if taken && locked.as_ref().err().is_some_and(|e| e.failure().is_some()) {
             self.notify_one();
         }

@@ -71,12 +71,12 @@ impl LocalDomain {
     /// E1 to E5: puts the calling thread into `queue`. `None` if all waiters of this domain are
     /// taken.
     ///
-    /// From now on the thread is woken by whoever takes it out, and by each death that this domain
-    /// hears of.
+    /// From now on two things wake the thread: another thread takes it out, or this domain hears of
+    /// a death.
     pub(crate) fn enroll(&self, queue: usize, ticket: u64) -> Option<Enrollment<'_>> {
         let index = self.waiters.take()?;
         let waiter = self.waiters.get(index)?;
-        // E2. Whoever opened the gate before is seen.
+        // E2. What the last opener of the gate did before is seen.
         waiter.gate.pass();
         let name = self.waiters.rename(index);
         // SYNC with the load in `deliver`.
@@ -198,7 +198,9 @@ impl LocalDomain {
         for entry in 0..layout::HOLDS {
             // SYNC with the store in `Holds::add`. The entry may be any number.
             let named = self.words.word(layout::hold(member.index, entry)).load(Ordering::SeqCst);
-            if let Some(lock) = usize::try_from(named).ok().filter(|lock| objects.locks.binary_search(lock).is_ok()) {
+            if let Some(lock) =
+                usize::try_from(named).ok().filter(|lock| objects.locks.binary_search(lock).is_ok())
+            {
                 crate::raw_lock::RawLock::at(self, lock).free_from(member);
             }
         }
@@ -256,7 +258,7 @@ impl Enrollment<'_> {
     #[cfg(not(underpass_loom))]
     pub(crate) fn is_told(&self, waker: &std::task::Waker) -> bool {
         let Some(waiter) = self.domain.waiters.get(self.index) else { return true };
-        // Whoever opens the gate finds the waker, or has opened it before the look.
+        // An opener of the gate finds the waker, or has opened the gate before the look.
         waiter.task.set(waker);
         waiter.gate.is_open()
     }
@@ -371,7 +373,8 @@ mod tests {
     #[test]
     fn waiters_are_taken_out_in_the_order_of_their_tickets() {
         let domain = domain();
-        let waiters: Vec<_> = [7, 5, u64::MAX, 6].map(|ticket| domain.enroll(QUEUE_AT, ticket).unwrap()).into();
+        let waiters: Vec<_> =
+            [7, 5, u64::MAX, 6].map(|ticket| domain.enroll(QUEUE_AT, ticket).unwrap()).into();
         let order: Vec<_> = (0..4).map(|_| domain.take_out(QUEUE_AT).unwrap().index).collect();
         let expected: Vec<_> = [2, 1, 3, 0].iter().map(|&at: &usize| waiters[at].index).collect();
         assert_eq!(order, expected, "tickets wrap around");

@@ -36,8 +36,12 @@ impl fmt::Display for SyncError {
             Self::TimedOut => "the deadline passed; look whether a member of the region is stopped",
             Self::WouldBlock => "the object is in use; wait for it",
             Self::Poisoned => "an owner died and its successor gave the data up; export a new region",
-            Self::Broken => "an owner died in the middle of a change; take the lock to write, and repair the data",
-            Self::Ended => "the region's exporter is gone, or has ended this membership; import the region again",
+            Self::Broken => {
+                "an owner died in the middle of a change; take the lock to write, and repair the data"
+            }
+            Self::Ended => {
+                "the region's exporter is gone, or has ended this membership; import the region again"
+            }
             Self::Cancelled => "the wait ended because the thread was cancelled; let the thread end",
             Self::Invalid => "the bytes in shared memory are no value of their type; write a value",
             Self::Full => "no more can be counted; give some back first",

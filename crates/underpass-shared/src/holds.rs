@@ -37,7 +37,8 @@ impl Holds {
         let entry = self.take();
         if let Some(entry) = entry {
             // Relaxed: before the exchange of the lock's word. SYNC with the load in
-            // `LocalDomain::walk`: the kernel tells of a death after all that the dead domain wrote.
+            // `LocalDomain::walk`: the kernel tells of a death after all that the dead domain
+            // wrote.
             words.word(layout::hold(me.index, entry)).store(lock as u64, Ordering::Relaxed);
         }
         Hold(entry)

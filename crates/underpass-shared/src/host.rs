@@ -1,4 +1,4 @@
-//! The exporter's side of a region: who is a member, and who has died.
+//! The exporter's side of a region: its members and their deaths.
 //!
 //! A region is exported by two ordinary interfaces. [`Host`] is the membership: a binding of it is
 //! a member, and when it ends, for whatever reason, the member is dead. [`Obituary`] tells the
@@ -150,7 +150,8 @@ impl Host for Doorman {
         // The index that was free for longest: its former member is the least likely to run still.
         let free = (0..MEMBERS).filter(|index| roll.present[*index].is_none());
         let index = free.min_by_key(|index| roll.dead.newest[*index]);
-        let (Some(index), Some(generation), false) = (index, roll.generation.checked_add(1), is_member) else {
+        let (Some(index), Some(generation), false) = (index, roll.generation.checked_add(1), is_member)
+        else {
             return Err(JoinError::Full);
         };
         let memory = members.memory.try_clone().map_err(|_| JoinError::Full)?;

@@ -56,13 +56,13 @@ mod words;
 #[cfg(not(underpass_loom))]
 pub use barrier::Barrier;
 #[cfg(not(underpass_loom))]
-pub use condvar::{Condvar, Notified, CondvarResult};
+pub use condvar::{Condvar, CondvarResult, Notified};
 #[cfg(not(underpass_loom))]
 pub use error::{LockError, SyncError};
 #[cfg(not(underpass_loom))]
 pub use mutex::{LockResult, Mutex, MutexGuard, Recovery};
 #[cfg(not(underpass_loom))]
-pub use place::{RegionPlace, RegionLayout};
+pub use place::{RegionLayout, RegionPlace};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionError, RegionExport};
 #[cfg(not(underpass_loom))]

@@ -54,8 +54,8 @@ impl Deaths {
     /// Whether the region has ended.
     #[inline]
     pub(crate) fn are_over(&self) -> bool {
-        // SYNC with the store in `end`. A thread that passes a gate which was opened afterwards sees
-        // it too.
+        // SYNC with the store in `end`. A thread that passes a gate which was opened afterwards
+        // sees it too.
         self.ended.load(Ordering::Acquire) || underpass_os::fork::is_forked()
     }
 }

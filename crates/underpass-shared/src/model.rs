@@ -58,7 +58,7 @@ pub fn members() -> [ModelMember; MEMBERS] {
     members
 }
 
-/// The members of a new region, who wake each other by bells.
+/// The members of a new region. They wake each other by bells.
 pub fn members_with_bells() -> [ModelMember; MEMBERS] {
     region(|| Box::new(crate::bell::Bell))
 }
@@ -104,11 +104,13 @@ impl ModelMember {
         self.0.wake_first(queue_of(CONDITION));
     }
 
-    /// Enrolls at the condition and waits until `done`, as a thread of another domain would have it.
+    /// Enrolls at the condition and waits until `done`, as a thread of another domain would have
+    /// it.
     pub fn wait_until(&self, done: impl Fn() -> bool) {
         while !done() {
             let queue = queue_of(CONDITION);
-            let enrolled = self.0.enroll(queue, self.0.ticket(CONDITION)).expect("a model has waiters enough");
+            let enrolled =
+                self.0.enroll(queue, self.0.ticket(CONDITION)).expect("a model has waiters enough");
             if !done() {
                 enrolled.suspend("a condition", None, true);
             }

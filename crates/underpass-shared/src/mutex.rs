@@ -4,7 +4,7 @@ use crate::domain::LocalDomain;
 use crate::error::{LockError, SyncError};
 use crate::layout::{LINE, QUEUED};
 use crate::limit::{after, at};
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::raw_lock::{Found, Held, LeftAs, RawLock};
 use crate::runtime::panicking;
 use crate::shareable::{self, Shareable, mix, shape_of};
@@ -235,8 +235,8 @@ impl<T: Shareable> Repairable for MutexGuard<'_, T> {
 ///
 /// The data can be read and written as with the guard `G`. [`repaired`](Self::repaired) makes an
 /// ordinary guard of it. If it is dropped instead, the data are given up: everybody who wants the
-/// lock gets [`Poisoned`](SyncError::Poisoned). If this domain dies first, the next owner is told as
-/// this one was.
+/// lock gets [`Poisoned`](SyncError::Poisoned). If this domain dies first, the next owner is told
+/// as this one was.
 ///
 /// # Examples
 /// ```

@@ -204,7 +204,11 @@ impl<'a> RawLock<'a> {
             let late = match domain.enroll(queue_of(self.at), ticket) {
                 Some(enrolled) => {
                     let sleeps = self.announce() && !domain.deaths.are_over();
-                    let woken = if sleeps { enrolled.suspend("a shared lock", deadline_ns, false) } else { Woken::Woken };
+                    let woken = if sleeps {
+                        enrolled.suspend("a shared lock", deadline_ns, false)
+                    } else {
+                        Woken::Woken
+                    };
                     enrolled.leave();
                     woken == Woken::Late
                 }
@@ -223,8 +227,8 @@ impl<'a> RawLock<'a> {
         }
     }
 
-    /// As [`lock`](Self::lock), for a task, which looks again whenever it is told to. `waits`: it is
-    /// enrolled. `None`: it is to wait, enrolled.
+    /// As [`lock`](Self::lock), for a task, which looks again whenever it is told to. `waits`: it
+    /// is enrolled. `None`: it is to wait, enrolled.
     #[cfg(not(underpass_loom))]
     pub(crate) fn look(self, waits: bool) -> Option<Result<Held, SyncError>> {
         for _ in 0..TRIES {
@@ -256,8 +260,8 @@ impl<'a> RawLock<'a> {
         }
     }
 
-    /// S3: says in the word that there is a waiter, if a live domain holds the lock. Returns whether
-    /// that is so.
+    /// S3: says in the word that there is a waiter, if a live domain holds the lock. Returns
+    /// whether that is so.
     fn announce(self) -> bool {
         let word = self.domain.words.word(self.at);
         let mut now = word.load(Ordering::Relaxed);
@@ -293,7 +297,12 @@ impl<'a> RawLock<'a> {
         let mut waited = false;
         for _ in 0..TRIES {
             // U1: SYNC with the exchange in `attempt`: the data.
-            match word.compare_exchange(now, now & (WAITED | POISONED) | set, Ordering::SeqCst, Ordering::Relaxed) {
+            match word.compare_exchange(
+                now,
+                now & (WAITED | POISONED) | set,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     failpoint!("shared-unlocked");
                     waited = now & WAITED != 0 || set & POISONED != 0;

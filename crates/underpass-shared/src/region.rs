@@ -6,7 +6,7 @@ use crate::host::{
 };
 use crate::layout::{HEADER_SHAPE, HEADER_VERSION, HEADER_WORDS, MEMBERS, OBJECTS, VERSION};
 use crate::member::MemberId;
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::shareable::mix;
 use crate::words::RegionWords;
 use std::fmt;
@@ -16,7 +16,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use underpass_rpc::{Abandon, Bindings, CallError, Error, ExportError, Grant, ImportError, Peer, Running, Server};
+use underpass_rpc::{
+    Abandon, Bindings, CallError, Error, ExportError, Grant, ImportError, Peer, Running, Server,
+};
 
 /// How long to wait for a stopped exporter's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,9 +81,15 @@ struct Opened<T> {
 }
 
 enum Side {
-    Exporter { running: Option<Running>, members: Arc<Members> },
+    Exporter {
+        running: Option<Running>,
+        members: Arc<Members>,
+    },
     /// The binding is the membership.
-    Importer { _membership: HostClient, abandon: Abandon },
+    Importer {
+        _membership: HostClient,
+        abandon: Abandon,
+    },
 }
 
 /// Why a region could not be imported.
@@ -106,9 +114,9 @@ impl fmt::Display for RegionError {
         match self {
             Self::Import(e) => e.fmt(f),
             Self::Call(e) => e.fmt(f),
-            Self::OtherType => {
-                f.write_str("the region is of another type; build both sides from the same source of its type")
-            }
+            Self::OtherType => f.write_str(
+                "the region is of another type; build both sides from the same source of its type",
+            ),
             Self::Full => write!(f, "the region has {MEMBERS} members already; end one of them"),
             Self::Memory(e) => write!(f, "the region's memory can't be used: {e}"),
         }
@@ -138,8 +146,8 @@ fn obituary_of(name: &str) -> String {
 }
 
 impl<T: RegionLayout> Region<T> {
-    /// Makes a region and exports it as `name`, for processes of this user. `init` gives the objects
-    /// their first values, before any other domain has them.
+    /// Makes a region and exports it as `name`, for processes of this user. `init` gives the
+    /// objects their first values, before any other domain has them.
     ///
     /// # Errors
     /// As of [`Server::start`](underpass_rpc::Server::start). There must be room in the name for 7
@@ -153,7 +161,9 @@ impl<T: RegionLayout> Region<T> {
     /// # Errors
     /// See [`RegionError`].
     pub fn import(name: &str) -> Result<Self, RegionError> {
-        Self::import_within(name, Duration::ZERO)
+        let host = HostClient::import(name).map_err(RegionError::Import)?;
+        let deaths = ObituaryClient::import(&obituary_of(name)).map_err(RegionError::Import)?;
+        Self::join(host, deaths)
     }
 
     /// As [`import`](Self::import), but waits up to `patience` for the exporter.
@@ -162,7 +172,12 @@ impl<T: RegionLayout> Region<T> {
     /// See [`RegionError`].
     pub fn import_within(name: &str, patience: Duration) -> Result<Self, RegionError> {
         let host = HostClient::import_within(name, patience).map_err(RegionError::Import)?;
-        let deaths = ObituaryClient::import_within(&obituary_of(name), PATIENCE).map_err(RegionError::Import)?;
+        let deaths =
+            ObituaryClient::import_within(&obituary_of(name), PATIENCE).map_err(RegionError::Import)?;
+        Self::join(host, deaths)
+    }
+
+    fn join(host: HostClient, deaths: ObituaryClient) -> Result<Self, RegionError> {
         let joined = host.with_deadline(PATIENCE).join(shape::<T>())?;
         let words = OBJECTS + T::WORDS;
         let memory = RegionWords::adopt(joined.memory.as_fd(), words).map_err(RegionError::Memory)?;
@@ -292,7 +307,7 @@ impl<T> Drop for Opened<T> {
     }
 }
 
-/// A region that is about to be exported: who may import it.
+/// A region that is about to be exported, with the rights of importers.
 ///
 /// # Examples
 /// ```no_run
@@ -355,7 +370,8 @@ impl RegionExport {
         let mut region = Region::<T>::open(domain, side);
         region.listen().map_err(refused)?;
         init(&region);
-        let (mut host, mut deaths) = (Host::serve(Doorman(members.clone())), Obituary::serve(Teller(members.clone())));
+        let (mut host, mut deaths) =
+            (Host::serve(Doorman(members.clone())), Obituary::serve(Teller(members.clone())));
         host = host.on_binding_end(move |binding| members.bury(binding));
         if let Some(decide) = self.authorize {
             let again = decide.clone();

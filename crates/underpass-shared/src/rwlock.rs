@@ -7,7 +7,7 @@ use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
 use crate::mutex::repairable::Repairable;
 use crate::mutex::{Recovery, words_of};
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::raw_lock::{Found, Held, LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap, panicking};
 use crate::shareable::{self, Shareable, mix, shape_of};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Data in a region that many threads may read at once, or one may write: of any members.
 ///
-/// A writer that waits comes before readers that come later. A reader that dies hinders nobody. If a
-/// writer dies or panics, readers get [`Broken`](SyncError::Broken), until a writer has repaired the
-/// data.
+/// A writer that waits comes before readers that come later. A reader that dies hinders nobody. If
+/// a writer dies or panics, readers get [`Broken`](SyncError::Broken), until a writer has repaired
+/// the data.
 ///
 /// # Examples
 /// ```

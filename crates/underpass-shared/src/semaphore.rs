@@ -5,7 +5,7 @@ use crate::error::SyncError;
 use crate::layout::{COUNTS, MEMBERS, QUEUED, WAITERS};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
-use crate::place::{RegionPlace, RegionLayout};
+use crate::place::{RegionLayout, RegionPlace};
 use crate::raw_lock::{LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::shape_of;

@@ -53,5 +53,10 @@ pub(crate) fn nap(deadline_ns: Option<u64>) {
     let until = clock::now_ns() + MOMENT;
     // Nobody opens this gate.
     let gate = Gate::new();
-    suspend(&gate, "a free waiter of a region", Some(deadline_ns.map_or(until, |deadline| until.min(deadline))), false);
+    suspend(
+        &gate,
+        "a free waiter of a region",
+        Some(deadline_ns.map_or(until, |deadline| until.min(deadline))),
+        false,
+    );
 }

@@ -1,6 +1,6 @@
 //! Waits of async tasks.
 
-use crate::domain::{LocalDomain, Enrollment, queue_of};
+use crate::domain::{Enrollment, LocalDomain, queue_of};
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};

@@ -25,8 +25,8 @@ impl ThreadName {
     /// The name of the thread in the record of a waiter. `domain` and `index` are those of the
     /// record, whatever its words say.
     pub(crate) fn read(words: &RegionWords, domain: usize, index: usize) -> Self {
-        // Acquire: SYNC with the fetch_or in `LocalDomain::enroll`, which the caller has read before.
-        // The member that wrote the name checks it.
+        // Acquire: SYNC with the fetch_or in `LocalDomain::enroll`, which the caller has read
+        // before. The member that wrote the name checks it.
         let word = words.word(layout::record(domain, index) + layout::NAME).load(Ordering::Acquire);
         Self { domain, index, generation: (word >> 32) as u32, key: word as u32 }
     }

@@ -2,8 +2,8 @@
 //! cases. CONTRIBUTING.md says how to run them. Without `--cfg underpass_loom` this file is empty.
 //!
 //! Loom reports a lost wake-up as a deadlock, and two threads that hold the lock at once as a race
-//! on the cell. The stand-in for the runtime fails when a thread is woken twice. A deadline passes at
-//! any moment.
+//! on the cell. The stand-in for the runtime fails when a thread is woken twice. A deadline passes
+//! at any moment.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;

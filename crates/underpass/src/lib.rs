@@ -448,7 +448,7 @@ pub mod sync {
 /// A [`Region`](shared::Region) has a name, as an interface has. The domains that import it use its
 /// [`Mutex`](shared::Mutex), [`Condvar`](shared::Condvar), [`Semaphore`](shared::Semaphore),
 /// [`Barrier`](shared::Barrier) and [`RwLock`](shared::RwLock) as threads of one process use those
-/// of [`sync`]. If a domain dies, what it held goes to the next, who is told.
+/// of [`sync`]. If a domain dies, the next owner of its locks is told.
 ///
 /// # Examples
 /// ```

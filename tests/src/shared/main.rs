@@ -199,8 +199,8 @@ fn live(commons: &Region<Commons>, numbers: &mut Numbers) -> Done {
     }
 }
 
-/// A user-level thread waits for the lock that this kernel thread holds, and another one runs on the
-/// only processor meanwhile.
+/// A user-level thread waits for the lock that this kernel thread holds, and another one runs on
+/// the only processor meanwhile.
 fn alone(name: &str) -> Done {
     let commons = Region::<Commons>::export(name, |_| ())?;
     let held = repair(commons.pair.lock())?;

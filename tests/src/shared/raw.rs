@@ -29,7 +29,11 @@ pub fn spoil(commons: &Region<Commons>, numbers: &mut Numbers, times: u64) -> Re
             // A bit, an index, an owner.
             3 => 1 << numbers.below(64),
             4 => numbers.below(words + 64) as u64,
-            _ => 1 | (numbers.below(20) as u64) << 8 | (numbers.below(4) as u64) << 32 | numbers.below(16) as u64,
+            _ => {
+                1 | (numbers.below(20) as u64) << 8
+                    | (numbers.below(4) as u64) << 32
+                    | numbers.below(16) as u64
+            }
         };
         let at = (region.start + index * 8) as *mut u64;
         // SAFETY: the word lies in the mapping, which stays there as long as `commons`. Every
