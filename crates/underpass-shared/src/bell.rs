@@ -9,6 +9,7 @@
 
 use crate::domain::{LocalDomain, WakeForeign};
 use crate::layout::{self, ASLEEP, BELL, WAITERS};
+use crate::runtime::write_then_read;
 use crate::thread_name::ThreadName;
 use crate::words::RegionWords;
 use underpass_os::failpoint;
@@ -29,6 +30,7 @@ impl WakeForeign for Bell {
         words.word(record + layout::SIGNAL).store(name.word(), Ordering::Relaxed);
         // B2: SYNC with the swap in `hear`: the signal, and that the waiter was taken out.
         words.word(page + BELL).fetch_or(1 << name.index, Ordering::SeqCst);
+        write_then_read();
         failpoint!("shared-signalled");
         let asleep = words.half(page + ASLEEP);
         // B3: SYNC with the store in `doze`: this sees it, or the listener sees the bit.
@@ -65,6 +67,7 @@ impl LocalDomain {
         let asleep = self.words.half(page + ASLEEP);
         // SYNC with the load and swap in `wake`, and in `rouse_listener`.
         asleep.store(1, Ordering::SeqCst);
+        write_then_read();
         if self.words.word(page + BELL).load(Ordering::SeqCst) == 0 && !is_over() {
             sleep(asleep);
         }

@@ -5,7 +5,7 @@ use crate::bell;
 use crate::holds::Holds;
 use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
-use crate::runtime::{Woken, suspend};
+use crate::runtime::{Woken, suspend, write_then_read};
 use crate::thread_name::ThreadName;
 use crate::waiters::{WaiterSlot, Waiters};
 use crate::words::RegionWords;
@@ -88,12 +88,15 @@ impl LocalDomain {
         self.words.word(record + layout::WANTS).store(queue as u64, Ordering::Relaxed);
         // E5: SYNC with the loads in `take_out`: the record; and before what the caller reads next.
         self.words.word(queue + self.me.index).fetch_or(1 << index, Ordering::SeqCst);
+        write_then_read();
         failpoint!("shared-enrolled");
         Some(Enrollment { domain: self, index, queue })
     }
 
     /// T1 to T3: takes the waiter with the lowest ticket out of `queue`. The caller has to wake it.
     pub(crate) fn take_out(&self, queue: usize) -> Option<ThreadName> {
+        // T1 was the caller's write.
+        write_then_read();
         for _ in 0..TRIES {
             let (member, index) = self.first(queue)?;
             let name = ThreadName::read(&self.words, member, index);

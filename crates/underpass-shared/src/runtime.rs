@@ -6,7 +6,7 @@ pub(crate) use crate::suspend::{Control, Woken, nap, open, panicking, suspend};
 #[cfg(not(underpass_loom))]
 pub(crate) use crate::task::TaskWaker;
 #[cfg(underpass_loom)]
-pub(crate) use stand_in::{Control, TaskWaker, Woken, nap, open, panicking, suspend};
+pub(crate) use stand_in::{Control, TaskWaker, Woken, nap, open, suspend};
 
 /// Whether the deadline has passed.
 #[cfg(not(underpass_loom))]
@@ -18,6 +18,15 @@ pub(crate) fn is_past(deadline_ns: Option<u64>) -> bool {
 #[cfg(underpass_loom)]
 pub(crate) fn is_past(_: Option<u64>) -> bool {
     false
+}
+
+/// Stands behind a sequentially consistent write and before such a read of another word. Loom takes
+/// them for a releasing and an acquiring one, so models need a fence between them. The processor and
+/// the compiler don't.
+#[inline(always)]
+pub(crate) fn write_then_read() {
+    #[cfg(underpass_loom)]
+    underpass_seam::atomic::fence(underpass_seam::atomic::Ordering::SeqCst);
 }
 
 #[cfg(underpass_loom)]
@@ -91,9 +100,5 @@ mod stand_in {
 
     pub fn nap(_: Option<u64>) {
         loom::thread::yield_now();
-    }
-
-    pub fn panicking() -> bool {
-        std::thread::panicking()
     }
 }
