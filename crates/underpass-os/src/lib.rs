@@ -7,13 +7,15 @@
 //! * names and connections ([`Listening`], [`Socket`]);
 //! * processors ([`cpu`], [`quota`]) and kernel threads ([`thread`], [`signal`], [`fault`]);
 //! * what a process gives up for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]);
-//! * where the outputs of a process go ([`output`]).
+//! * where the outputs of a process go ([`output`]);
+//! * what a driver shares with its device ([`DeviceMemory`], [`DeviceStream`], [`EventFd`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
 //! limits of its own.
 //!
 //! *Read first:* `memory/shared.rs`.
 
+mod devices;
 mod files;
 mod memory;
 mod processes;
@@ -22,6 +24,9 @@ mod sockets;
 mod supported;
 mod threads;
 
+pub use devices::device_memory::{DeviceMemory, RegisterWord};
+pub use devices::device_stream::{DeviceStream, StreamEvent};
+pub use devices::event_fd::EventFd;
 pub use files::{descriptor, foreign, kind, output};
 pub use memory::peek::{Peek, mapping};
 pub use memory::sealed::{SealedMemory, Unsealed};

@@ -46,7 +46,7 @@ impl Memory {
         fits(len as u64)?;
         ftruncate(&file, len as u64)?;
         fcntl_add_seals(&file, SEALS)?;
-        Ok((Self::map(&file, len)?, file))
+        Ok((Self::map(&file, 0, len)?, file))
     }
 
     /// Maps a `memfd` that came from a peer, after checking that the peer can neither shrink it nor
@@ -85,7 +85,16 @@ impl Memory {
                 "the peer's memory has another size than announced",
             ));
         }
-        Self::map(file, len)
+        Self::map(file, 0, len)
+    }
+
+    /// Maps `len` bytes of the registers of a device, from `offset` of its file on. If the device
+    /// refuses an access, the page is replaced: see [`is_damaged`](Self::is_damaged).
+    ///
+    /// # Errors
+    /// The errors of `mmap`.
+    pub fn of_device(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Self> {
+        Self::map(file, offset, len)
     }
 
     /// The current size of `file` in bytes.
@@ -96,12 +105,12 @@ impl Memory {
         Ok(fstat(file)?.st_size as u64)
     }
 
-    fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
+    fn map(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
         // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
         // cannot be filled see `is_damaged`.
         let base = unsafe {
-            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, offset)
         }?;
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
@@ -325,7 +334,7 @@ mod tests {
         ftruncate(&file, 4096).unwrap();
         fcntl_add_seals(&file, shrink).unwrap();
         assert!(Memory::adopt(file.as_fd(), 4096).unwrap_err().to_string().contains("sealed further"));
-        let mapped = Memory::map(&file, 4096).unwrap();
+        let mapped = Memory::map(&file, 0, 4096).unwrap();
         PayloadFile::adopt(file.try_clone().unwrap()).unwrap().write(&[7; 4096], 0).unwrap();
         fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
         mapped.give_back();
@@ -337,7 +346,7 @@ mod tests {
         const LEN: usize = 4 * 4096;
         let file = create("test", MemfdFlags::empty()).unwrap();
         ftruncate(&file, LEN as u64).unwrap();
-        let (cut, whole) = (Memory::map(&file, LEN).unwrap(), Memory::create("test", LEN).unwrap().0);
+        let (cut, whole) = (Memory::map(&file, 0, LEN).unwrap(), Memory::create("test", LEN).unwrap().0);
         // SAFETY: in bounds; nobody else has the memory.
         let byte = |memory: &Memory, at| unsafe { memory.base().add(at).as_ptr() };
         // SAFETY: mapped for writing.

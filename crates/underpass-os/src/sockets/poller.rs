@@ -67,6 +67,12 @@ impl Poller {
         self.change(file, key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
     }
 
+    /// Reports once that `file` has something to read, as soon as it has. `file` was added by
+    /// [`add_quietly`](Self::add_quietly).
+    pub fn listen_once(&self, file: impl AsFd, key: u64) {
+        self.change(file, key, epoll::EventFlags::IN | epoll::EventFlags::ONESHOT);
+    }
+
     fn change(&self, file: impl AsFd, key: u64, what: epoll::EventFlags) {
         // This fails only if the file is not watched any more.
         let _ = epoll::modify(&self.epoll, file, epoll::EventData::new_u64(key), what);

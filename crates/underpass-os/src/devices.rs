@@ -1,0 +1,5 @@
+//! What user-level device drivers need of the kernel.
+
+pub(crate) mod device_memory;
+pub(crate) mod device_stream;
+pub(crate) mod event_fd;
