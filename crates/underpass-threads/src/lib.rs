@@ -100,6 +100,8 @@ pub use thread::current::{cancelled, checkpoint, current, current_id, on_user_th
 #[cfg(not(underpass_loom))]
 pub use thread::handle::{JoinHandle, Thread, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]
+pub use thread::inject::{activation, in_injected_task, inject, inject_anywhere};
+#[cfg(not(underpass_loom))]
 pub use thread::local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
 pub use thread::scope::{Scope, ScopedJoinHandle, scope};

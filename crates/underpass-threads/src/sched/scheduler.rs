@@ -7,7 +7,7 @@ use crate::sched::activations::{self, Outside};
 use crate::sched::listener_state::ListenerState;
 use crate::sched::runner::{RunnerKind, Runners};
 use crate::sched::stealing;
-use crate::sched::switch_hooks;
+use crate::sched::switch_hooks::{self, Between};
 use crate::sched::unused_blocks::UnusedBlocks;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -53,8 +53,8 @@ pub(crate) struct Scheduler {
     /// The number of the line to serve next.
     pub(crate) next_line_number: Cell<usize>,
     pub(crate) listener: ListenerState,
-    /// A watcher of switches runs at this moment.
-    pub(crate) hook: Cell<bool>,
+    /// What runs between two threads at this moment, other than the scheduler itself.
+    pub(crate) between: Cell<Option<Between>>,
     /// When it last retried notifications to its peers, in ns of the clock.
     pub(crate) notified_again: Cell<u64>,
     /// The activation has ended.
@@ -137,7 +137,7 @@ impl Scheduler {
             waits: Cell::new(0),
             next_line_number: Cell::new(0),
             listener: ListenerState::default(),
-            hook: Cell::new(false),
+            between: Cell::new(None),
             notified_again: Cell::new(0),
             ended: Cell::new(false),
         }))

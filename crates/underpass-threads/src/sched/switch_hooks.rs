@@ -72,6 +72,38 @@ pub(crate) fn set() -> bool {
     SET.load(Ordering::Relaxed)
 }
 
+/// What runs between two threads, where nothing may wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Between {
+    /// A watcher of switches.
+    Watcher,
+    /// A task that another crate has injected.
+    Injected,
+}
+
+impl Between {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Watcher => {
+                "a watcher of switches (`Switches`, or a layer beside `underpass_tracing::Follow`)"
+            }
+            Self::Injected => {
+                "a handler of interrupts, or another task that was injected between two threads,"
+            }
+        }
+    }
+}
+
+/// Runs `what` between two threads of `own`. If it waits or panics, the process ends.
+pub(crate) fn between_threads(own: &'static Scheduler, kind: Between, what: impl FnOnce()) {
+    let outer = own.between.replace(Some(kind));
+    let ran = catch_unwind(AssertUnwindSafe(what));
+    own.between.set(outer);
+    if ran.is_err() {
+        refuse(kind, format_args!("has panicked. Catch panics in it"));
+    }
+}
+
 /// Calls the hook for `control`, as a plain kernel thread: the hook finds no user-level thread here
 /// that it could suspend.
 #[cold]
@@ -79,9 +111,7 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
     let Some(hook) = HOOK.get() else { return };
     let current = own.outside.current.get();
     own.outside.current.clear();
-    own.hook.set(true);
-    let called = catch_unwind(AssertUnwindSafe(|| what(*hook, ThreadId(control.id()))));
-    own.hook.set(false);
+    between_threads(own, Between::Watcher, || what(*hook, ThreadId(control.id())));
     if let Some(current) = current {
         own.outside.current.set(current);
         if own.busy() {
@@ -90,25 +120,42 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
             Pool::wake_monitor();
         }
     }
-    if called.is_err() {
-        refuse(format_args!("has panicked. Catch panics in it"));
-    }
 }
 
-/// Ends the process if a hook runs here: its kernel thread is about to wait for `wait`.
+/// Ends the process if a hook or an injected task runs here: its kernel thread is about to wait for
+/// `wait`.
 pub(crate) fn refuse_waiting(wait: &dyn Wait) {
-    if scheduler::with(|own| own.hook.get()) == Some(true) {
-        let kind = wait.describe().kind;
-        refuse(format_args!(
-            "waits for {kind}, which is not allowed there. Take a lock of `std` for moments, or `try_lock`"
-        ));
+    if let Some(kind) = runs_here() {
+        refuse_wait(kind, wait.describe().kind);
     }
 }
 
-fn refuse(why: fmt::Arguments<'_>) -> ! {
-    eprintln!(
-        "underpass: a watcher of switches (`Switches`, or a layer beside `underpass_tracing::Follow`) {why}; aborting"
-    );
+/// As [`refuse_waiting`], before a call that blocks in the kernel.
+#[inline]
+pub(crate) fn refuse_blocking() {
+    if let Some(kind) = runs_here() {
+        refuse_wait(kind, "a blocking call");
+    }
+}
+
+/// What runs between two threads here, if anything does.
+#[inline]
+pub(crate) fn runs_here() -> Option<Between> {
+    scheduler::with(|own| own.between.get()).flatten()
+}
+
+#[cold]
+fn refuse_wait(kind: Between, what: &str) -> ! {
+    refuse(
+        kind,
+        format_args!(
+            "waits for {what}, which is not allowed there. Take a lock of `std` for moments, or `try_lock`"
+        ),
+    )
+}
+
+fn refuse(kind: Between, why: fmt::Arguments<'_>) -> ! {
+    eprintln!("underpass: {} {why}; aborting", kind.name());
     std::process::abort();
 }
 

@@ -4,6 +4,7 @@
 use crate::block::control::Control;
 use crate::sched::activations;
 use crate::sched::scheduler::{self, Scheduler};
+use crate::sched::switch_hooks;
 use crate::thread::spare_threads;
 
 /// Runs `call`, which may block in the kernel, so that no other thread waits for it.
@@ -35,7 +36,10 @@ where
     T: Send,
 {
     match scheduler::running() {
-        None => call(),
+        None => {
+            switch_hooks::refuse_blocking();
+            call()
+        }
         Some((own, me)) if own.live() == 1 => {
             let _call = BlockingCall::begin(own, me);
             call()
@@ -76,6 +80,9 @@ where
 /// ```
 pub fn blocking_here<T>(call: impl FnOnce() -> T) -> T {
     let _call = scheduler::running().map(|(own, me)| BlockingCall::begin(own, me));
+    if _call.is_none() {
+        switch_hooks::refuse_blocking();
+    }
     call()
 }
 
