@@ -1,0 +1,236 @@
+//! A device, and the ways to open one.
+
+use crate::DeviceError;
+use crate::backing::Backing;
+use crate::dma::{DmaMemory, KeptMemory};
+use crate::interrupts::dispatcher::{Dispatcher, watch_for_end};
+use crate::interrupts::interrupt::Interrupt;
+use crate::interrupts::vector::Vector;
+use crate::iova::IovaSpace;
+use crate::lock::{LockHeld, lock};
+use crate::registers::Registers;
+use crate::vfio_user::client::VfioUser;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+use underpass_os::DeviceStream;
+
+/// Through what a device is reached.
+#[derive(Debug)]
+pub struct DeviceSource {
+    way: Way,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+enum Way {
+    VfioUser(PathBuf),
+    VfioUserSocket(OwnedFd),
+}
+
+impl DeviceSource {
+    /// For so long a device may take to answer a message, unless
+    /// [`patience`](Self::patience) says otherwise.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A device that is another process, by vfio-user: its socket is at `path`.
+    pub fn vfio_user(path: impl Into<PathBuf>) -> Self {
+        Self { way: Way::VfioUser(path.into()), patience: Self::PATIENCE }
+    }
+
+    /// The same, by a connected Unix stream that was passed to this process. A sandboxed driver,
+    /// which can open nothing itself, gets its device in this way.
+    pub fn vfio_user_socket(socket: impl Into<OwnedFd>) -> Self {
+        Self { way: Way::VfioUserSocket(socket.into()), patience: Self::PATIENCE }
+    }
+
+    /// Gives the device up if it does not answer a message in `span`.
+    #[must_use]
+    pub fn patience(self, span: Duration) -> Self {
+        Self { patience: span, ..self }
+    }
+
+    fn open(self) -> Result<Box<dyn Backing>, DeviceError> {
+        let stream = match self.way {
+            Way::VfioUser(path) => DeviceStream::connect(&path)?,
+            Way::VfioUserSocket(socket) => DeviceStream::adopt(socket)?,
+        };
+        Ok(Box::new(VfioUser::open(stream, self.patience)?))
+    }
+}
+
+/// A device that this domain drives. Clones are the same device, which is closed with the last of
+/// them, and of what was taken from it.
+///
+/// # Examples
+/// ```
+/// use underpass::device::{Device, DeviceSource};
+///
+/// # let (socket, _device) = underpass_test_device::start_edu()?;
+/// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
+/// let registers = device.map_bar(0)?;
+/// assert_eq!(registers.read::<u32>(0)? >> 16, 0x100, "the device names its kind and version");
+/// assert_eq!(device.interrupts(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Device {
+    inner: Arc<DeviceInner>,
+}
+
+/// | field | its writer |
+/// |---|---|
+/// | `gone` | the dispatcher, and threads that find it |
+/// | `iovas`, `vectors`, `kept` | under their locks |
+#[derive(Debug)]
+pub(crate) struct DeviceInner {
+    backing: Box<dyn Backing>,
+    gone: AtomicBool,
+    iovas: Mutex<IovaSpace>,
+    vectors: Mutex<HashMap<u32, Weak<Vector>>>,
+    /// Memory that the device may still access.
+    kept: Mutex<Vec<KeptMemory>>,
+    /// The dispatcher's watch of the device's end.
+    watch: OnceLock<u64>,
+}
+
+impl Device {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// [`System`](DeviceError::System): there is no such device, or this process may not use it.
+    /// [`Late`](DeviceError::Late), [`Malformed`](DeviceError::Malformed): the device does not
+    /// follow its protocol.
+    pub fn open(source: DeviceSource) -> Result<Self, DeviceError> {
+        let inner = Arc::new(DeviceInner {
+            backing: source.open()?,
+            gone: AtomicBool::new(false),
+            iovas: Mutex::default(),
+            vectors: Mutex::default(),
+            kept: Mutex::default(),
+            watch: OnceLock::new(),
+        });
+        if let Some(file) = inner.backing.ends_with() {
+            let key = watch_for_end(file, Arc::downgrade(&inner), DeviceInner::has_gone)?;
+            inner.watch.get_or_init(|| key);
+        }
+        Ok(Self { inner })
+    }
+
+    /// The registers of base address register `number`, 0 to 5.
+    ///
+    /// # Errors
+    /// [`Unsupported`](DeviceError::Unsupported): the device has no such region. What the device or
+    /// the system refuses.
+    pub fn map_bar(&self, number: u32) -> Result<Registers, DeviceError> {
+        match number {
+            0..=5 => Registers::new(Arc::clone(&self.inner), number),
+            _ => Err(DeviceError::Unsupported("such a base address register")),
+        }
+    }
+
+    /// Zeroed memory that the device can access, of at least `len` bytes.
+    ///
+    /// # Errors
+    /// There is no memory. What the device or the system refuses.
+    pub fn dma(&self, len: usize) -> Result<DmaMemory, DeviceError> {
+        DmaMemory::new(Arc::clone(&self.inner), len)
+    }
+
+    /// How many vectors the device has.
+    pub fn interrupts(&self) -> u32 {
+        self.inner.backing.vectors()
+    }
+
+    /// Vector `number`. It is enabled when a handler is registered.
+    ///
+    /// # Errors
+    /// [`Unsupported`](DeviceError::Unsupported): the device has no such vector.
+    pub fn interrupt(&self, number: u32) -> Result<Interrupt, DeviceError> {
+        if number >= self.interrupts() {
+            return Err(DeviceError::Unsupported("such an interrupt vector"));
+        }
+        Ok(Interrupt { device: Arc::clone(&self.inner), number })
+    }
+
+    /// Puts the device into the state in which it was first opened. Memory that it could still
+    /// access although its [`DmaMemory`] was dropped is freed.
+    ///
+    /// # Errors
+    /// What the device or the system refuses.
+    pub fn reset(&self) -> Result<(), DeviceError> {
+        self.inner.backing.reset()?;
+        lock(&self.inner.kept).clear();
+        Ok(())
+    }
+
+    /// Whether the device is gone: its process has ended, or it was given up.
+    pub fn is_gone(&self) -> bool {
+        self.inner.is_gone()
+    }
+}
+
+impl DeviceInner {
+    pub(crate) fn backing(&self) -> &dyn Backing {
+        &*self.backing
+    }
+
+    pub(crate) fn iovas(&self) -> LockHeld<'_, IovaSpace> {
+        lock(&self.iovas)
+    }
+
+    /// Keeps memory that the device may still access until the device is reset or closed.
+    pub(crate) fn keep(&self, memory: KeptMemory) {
+        lock(&self.kept).push(memory);
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        // SYNC with `gone` store in `has_gone`.
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// The device is gone: whoever waits for its interrupts is told.
+    fn has_gone(&self) {
+        // SYNC with `gone` load in `is_gone`.
+        self.gone.store(true, Ordering::Release);
+        let vectors: Vec<_> = lock(&self.vectors).values().filter_map(Weak::upgrade).collect();
+        vectors.iter().for_each(Vector::force);
+    }
+
+    /// Notes that `vector` is enabled as number `number`.
+    ///
+    /// # Errors
+    /// Another one is.
+    pub(crate) fn claim(&self, number: u32, vector: &Arc<Vector>) -> Result<(), DeviceError> {
+        let mut vectors = lock(&self.vectors);
+        if vectors.get(&number).and_then(Weak::upgrade).is_some() {
+            return Err(DeviceError::Unsupported("second handler for this vector"));
+        }
+        vectors.insert(number, Arc::downgrade(vector));
+        Ok(())
+    }
+
+    /// Notes that `vector` is not enabled any more. Returns whether it was.
+    pub(crate) fn release(&self, number: u32, vector: &Arc<Vector>) -> bool {
+        let mut vectors = lock(&self.vectors);
+        let own = vectors.get(&number).is_some_and(|own| std::ptr::eq(own.as_ptr(), Arc::as_ptr(vector)));
+        if own {
+            vectors.remove(&number);
+        }
+        own
+    }
+}
+
+impl Drop for DeviceInner {
+    fn drop(&mut self) {
+        if let (Some(&key), Some(file), Ok(dispatcher)) =
+            (self.watch.get(), self.backing.ends_with(), Dispatcher::get())
+        {
+            dispatcher.remove(key, file);
+        }
+        self.backing.close();
+    }
+}

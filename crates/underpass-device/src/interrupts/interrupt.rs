@@ -1,0 +1,251 @@
+//! A vector as its driver sees it: a handler is registered, which enables the vector. A thread may
+//! wait for it, by polling first.
+
+use crate::DeviceError;
+use crate::device::DeviceInner;
+use crate::interrupts::dispatcher::{DispatchSource, Dispatcher, act};
+use crate::interrupts::event::DeviceEvent;
+use crate::interrupts::vector::{DeviceUpcall, Handled, InterruptCounts, Vector};
+use std::sync::Arc;
+use std::time::Instant;
+use underpass_processor::{AdaptiveSpin, Spin};
+
+/// A vector that is not enabled. It is from [`Device::interrupt`](crate::Device::interrupt).
+///
+/// Registering a handler enables the vector (Raven, section 4.4).
+#[derive(Debug)]
+#[must_use = "the vector is enabled when a handler is registered"]
+pub struct Interrupt {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) number: u32,
+}
+
+impl Interrupt {
+    /// The number of the vector.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Enables the vector, with a handler that wants every interrupt.
+    ///
+    /// The handler runs on the activation of the thread that waited for the vector last, or
+    /// registered it. It runs between two threads, with preemption off. So it has the registers for
+    /// itself, if no other activation uses them. A thread of that activation that computes, or that
+    /// holds preemption off, delays the handler until it waits, yields or comes to a `checkpoint`,
+    /// or until another activation has a processor for it.
+    ///
+    /// The handler should be short: it records what happened, and signals a
+    /// [`DeviceEvent`], a semaphore or a thread. It may read and write DMA memory and mapped
+    /// registers, and write others. If it waits, the process ends with a message (`abort`): other
+    /// threads of its activation, for which it would wait, could not run. If it panics, the vector
+    /// is off from then on.
+    ///
+    /// # Errors
+    /// [`Unsupported`](DeviceError::Unsupported): the device has no such vector. What the device or
+    /// the system refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::{Duration, Instant};
+    /// use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+    ///
+    /// # let (socket, _device) = underpass_test_device::start_edu()?;
+    /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
+    /// let registers = device.map_bar(0)?;
+    /// let came = Arc::new(DeviceEvent::new());
+    /// let signal = Arc::clone(&came);
+    /// let enabled = device.interrupt(0)?.register(move |_| {
+    ///     signal.signal();
+    ///     Handled::Yes
+    /// })?;
+    /// // This register of the device raises an interrupt.
+    /// registers.write(0x60, 1u32)?;
+    /// assert!(came.wait(Instant::now() + Duration::from_secs(60))?);
+    /// assert_eq!(enabled.counts().upcalls, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register(
+        self,
+        handler: impl Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync + 'static,
+    ) -> Result<EnabledInterrupt, DeviceError> {
+        self.enable(true, Box::new(handler))
+    }
+
+    /// Enables the vector as [`register`](Self::register) does, for a handler that is needed only
+    /// while a thread [waits](EnabledInterrupt::wait). Otherwise the vector is masked, so that a
+    /// driver which polls is not disturbed.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_for_waiters(
+        self,
+        handler: impl Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync + 'static,
+    ) -> Result<EnabledInterrupt, DeviceError> {
+        self.enable(false, Box::new(handler))
+    }
+
+    fn enable(
+        self,
+        always: bool,
+        handler: Box<dyn Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync>,
+    ) -> Result<EnabledInterrupt, DeviceError> {
+        let dispatcher = Dispatcher::get()?;
+        let vector = Arc::new(Vector::new(dispatcher.key(), always, handler)?);
+        dispatcher.add(vector.key(), vector.events(), DispatchSource::Vector(Arc::clone(&vector)))?;
+        // From here on the drop of it takes all back.
+        let enabled = EnabledInterrupt { device: self.device, number: self.number, vector };
+        enabled.device.claim(self.number, &enabled.vector)?;
+        enabled.device.backing().set_interrupt(self.number, Some(enabled.vector.counter()))?;
+        act(&enabled.vector, enabled.vector.gate().open());
+        Ok(enabled)
+    }
+}
+
+/// A vector that is enabled, as long as this lives. Afterwards its handler does not run any more.
+#[derive(Debug)]
+pub struct EnabledInterrupt {
+    device: Arc<DeviceInner>,
+    number: u32,
+    vector: Arc<Vector>,
+}
+
+impl EnabledInterrupt {
+    /// Waits until `look` finds something. It polls for about as long as a wake-up costs. Then it
+    /// unmasks the vector, looks once more, and suspends the calling thread. The handler signals
+    /// `event` when there may be something to find.
+    ///
+    /// Polling gives way to other threads that are ready. Spin-then-park pays at most twice what it
+    /// would with knowledge of when the interrupt comes.
+    ///
+    /// # Errors
+    /// [`Late`](DeviceError::Late) after `deadline`. [`Gone`](DeviceError::Gone) if the device is.
+    /// [`HandlerPanicked`](DeviceError::HandlerPanicked). [`Cancelled`](DeviceError::Cancelled).
+    /// [`InHandler`](DeviceError::InHandler), in a handler.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::{Duration, Instant};
+    /// use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+    ///
+    /// # let (socket, _device) = underpass_test_device::start_edu()?;
+    /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
+    /// let registers = device.map_bar(0)?;
+    /// let enabled = device.interrupt(0)?.register_for_waiters(|upcall| {
+    ///     upcall.wake_all();
+    ///     Handled::Yes
+    /// })?;
+    /// // The device computes 10!, and raises an interrupt when it is ready.
+    /// registers.write(0x20, 0x80u32)?;
+    /// registers.write(0x08, 10u32)?;
+    /// let ready = || (registers.read::<u32>(0x20).ok()? & 1 == 0).then_some(());
+    /// enabled.wait(&Arc::new(DeviceEvent::new()), Instant::now() + Duration::from_secs(60), ready)?;
+    /// assert_eq!(registers.read::<u32>(0x08)?, 3_628_800);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait<T>(
+        &self,
+        event: &Arc<DeviceEvent>,
+        deadline: Instant,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> Result<T, DeviceError> {
+        if underpass_threads::in_injected_task() {
+            return Err(DeviceError::InHandler("wait for an interrupt"));
+        }
+        if let Some(found) = self.poll(&mut look) {
+            self.vector.waited(false);
+            return Ok(found);
+        }
+        self.vector.waited(true);
+        self.vector.settle_here();
+        let _wants = Wants::new(&self.vector, event);
+        loop {
+            // W2. The state of the device comes first: what it did before it ended is seen.
+            let gone = self.device.is_gone();
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            if gone {
+                return Err(DeviceError::Gone);
+            }
+            if self.vector.has_panicked() {
+                return Err(DeviceError::HandlerPanicked);
+            }
+            // W3.
+            if !event.wait(deadline)? && Instant::now() >= deadline {
+                return look().ok_or(DeviceError::Late("wait for an interrupt"));
+            }
+        }
+    }
+
+    /// Looks for about as long as a wake-up costs.
+    fn poll<T>(&self, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
+        let adaptive = AdaptiveSpin::new();
+        let mut spin = Spin::new(&adaptive);
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if !spin.again(false, || false) {
+                return None;
+            }
+            underpass_threads::checkpoint();
+        }
+    }
+
+    /// Upcalls go to the activation of the calling thread from now on. A wait does this by itself.
+    pub fn follow(&self) {
+        self.vector.settle_here();
+    }
+
+    /// What has become of its interrupts.
+    pub fn counts(&self) -> InterruptCounts {
+        self.vector.counts()
+    }
+
+    /// Whether a storm masks it at this moment. Threads that wait poll for its length.
+    pub fn is_stormy(&self) -> bool {
+        self.vector.gate().is_stormy()
+    }
+}
+
+/// A thread that wants interrupts.
+struct Wants<'a> {
+    vector: &'a Arc<Vector>,
+    event: &'a Arc<DeviceEvent>,
+}
+
+impl<'a> Wants<'a> {
+    /// W1.
+    fn new(vector: &'a Arc<Vector>, event: &'a Arc<DeviceEvent>) -> Self {
+        vector.enlist(event);
+        act(vector, vector.gate().want());
+        Self { vector, event }
+    }
+}
+
+impl Drop for Wants<'_> {
+    /// W4.
+    fn drop(&mut self) {
+        self.vector.gate().unwant();
+        self.vector.strike(self.event);
+    }
+}
+
+impl Drop for EnabledInterrupt {
+    fn drop(&mut self) {
+        let running = self.vector.gate().close();
+        if let Ok(dispatcher) = Dispatcher::get() {
+            dispatcher.remove(self.vector.key(), self.vector.events());
+        }
+        if self.device.release(self.number, &self.vector) {
+            // If the device is gone or broken, it signals an event counter that nobody watches.
+            let _ = self.device.backing().set_interrupt(self.number, None);
+        }
+        // A handler that drops its own registration runs itself.
+        while running && self.vector.gate().is_running() && !underpass_threads::in_injected_task() {
+            underpass_threads::yield_now();
+        }
+    }
+}
