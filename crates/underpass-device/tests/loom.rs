@@ -166,7 +166,7 @@ fn an_interrupt_at_any_step_ends_the_wait() {
 
 #[test]
 fn an_interrupt_that_came_while_it_was_masked_ends_the_wait() {
-    bounded(4, || {
+    bounded(3, || {
         let model = Model::<1>::new(false);
         model.device_completes(0);
         model.done[0].store(false, Ordering::Relaxed);

@@ -5,10 +5,12 @@
 
 mod bus;
 mod edu;
+mod nvme;
 mod server;
 
 pub use bus::DeviceBus;
 pub use edu::Edu;
+pub use nvme::{FAULT, Nvme, NvmeFault};
 pub use server::{DeviceModel, ModelRegion, serve, serve_at};
 
 use std::io;
@@ -37,4 +39,12 @@ pub fn start(
 /// As [`start`].
 pub fn start_edu() -> io::Result<(OwnedFd, JoinHandle<io::Result<()>>)> {
     start(|| Ok(Box::new(Edu::new()?)))
+}
+
+/// Starts an [`Nvme`] of 4 MiB as [`start`] does.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_nvme() -> io::Result<(OwnedFd, JoinHandle<io::Result<()>>)> {
+    start(|| Ok(Box::new(Nvme::new(4 << 20))))
 }

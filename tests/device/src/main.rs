@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::path::Path;
-use underpass_test_device::{Edu, serve_at};
+use underpass_test_device::{Edu, Nvme, serve_at};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["edu", socket] => Ok(serve_at(Path::new(socket), &mut Edu::new()?)?),
-        _ => Err("usage: underpass-test-device edu SOCKET".into()),
+        ["nvme", socket] => Ok(serve_at(Path::new(socket), &mut Nvme::new(64 << 20))?),
+        _ => Err("usage: underpass-test-device edu|nvme SOCKET".into()),
     }
 }

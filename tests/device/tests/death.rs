@@ -116,7 +116,10 @@ fn liar(at: usize, lie: impl Fn(MessageHeader) -> Vec<u8> + Send + 'static) -> D
     }
 }
 
-fn open_liar(at: usize, lie: impl Fn(MessageHeader) -> Vec<u8> + Send + 'static) -> Result<Device, DeviceError> {
+fn open_liar(
+    at: usize,
+    lie: impl Fn(MessageHeader) -> Vec<u8> + Send + 'static,
+) -> Result<Device, DeviceError> {
     let (ours, theirs) = DeviceStream::pair().unwrap();
     std::thread::spawn(move || {
         for number in 0.. {
@@ -165,7 +168,8 @@ fn a_region_that_can_t_be_is_an_error_or_is_not_mapped() {
         [&header.reply(body.0.len(), None).encode()[..], &body.0].concat()
     };
     // The region info is the request of number 3.
-    let other = liar(3, move |header| answer(header, Body::default().u32(32).u32(7).u32(5).u32(0).u64(1).u64(0)));
+    let other =
+        liar(3, move |header| answer(header, Body::default().u32(32).u32(7).u32(5).u32(0).u64(1).u64(0)));
     assert!(matches!(other.map_bar(0), Err(DeviceError::Malformed(_))));
     let short = liar(3, move |header| answer(header, Body::default().u32(32).u32(7)));
     assert!(matches!(short.map_bar(0), Err(DeviceError::Malformed(_))));
@@ -176,7 +180,7 @@ fn a_region_that_can_t_be_is_an_error_or_is_not_mapped() {
     assert!(!registers.is_mapped(0, 4));
     // A register of which too much or too little is told.
     assert!(matches!(registers.read::<u32>(u64::MAX - 7), Err(DeviceError::Malformed(_))));
-    assert!(huge.is_gone() || until(|| huge.is_gone().then_some(true)));
+    until(|| huge.is_gone().then_some(()));
 }
 
 #[test]
@@ -198,18 +202,21 @@ fn memory_that_a_device_could_cut_is_not_mapped() {
 #[test]
 fn a_device_that_reads_nothing_holds_up_no_handler() {
     let _dog = watchdog();
-    let (ours, theirs) = DeviceStream::pair().unwrap();
-    let device = std::thread::spawn(move || {
-        for _ in 0..4 {
-            let header = request(&theirs).unwrap();
-            theirs.send(&honest(header), &[]).unwrap();
-        }
-        theirs
+    // On a busy machine, opening it may take longer than the patience that the end wants.
+    let (opened, device) = until(|| {
+        let (ours, theirs) = DeviceStream::pair().unwrap();
+        let device = std::thread::spawn(move || {
+            for _ in 0..4 {
+                let header = request(&theirs)?;
+                theirs.send(&honest(header), &[]).ok()?;
+            }
+            Some(theirs)
+        });
+        let source = DeviceSource::vfio_user_socket(OwnedFd::from(ours)).patience(Duration::from_millis(300));
+        let registers = Device::open(source).and_then(|opened| opened.map_bar(0));
+        registers.ok().map(|registers| (registers, device))
     });
-    let source = DeviceSource::vfio_user_socket(OwnedFd::from(ours)).patience(Duration::from_millis(50));
-    let opened = Device::open(source).unwrap();
-    let registers = opened.map_bar(0).unwrap();
-    let _theirs = device.join().unwrap();
+    let (registers, _theirs) = (opened, device.join().unwrap());
     let handler = registers.clone();
     let full = spawn(move || {
         let (done, failed) = (Arc::new(DeviceEvent::new()), Arc::new(std::sync::Mutex::new(None)));

@@ -46,7 +46,7 @@ impl VfioUser {
         let told = Fields(&reply.body);
         let (flags, regions, kinds) = (told.u32(4), told.u32(8), told.u32(12));
         let (Some(flags), Some(regions), Some(kinds)) = (flags, regions, kinds) else {
-            return Err(TOO_SHORT);
+            return Err(connection.malformed(TOO_SHORT));
         };
         if flags & device_flag::PCI == 0 {
             return Err(DeviceError::Unsupported("registers of a PCI device"));
@@ -67,16 +67,21 @@ impl VfioUser {
         let asked = Body::default().u32(16).u32(0).u32(kind).u32(0);
         let reply =
             self.connection.request("say which interrupts it has", Command::IrqInfo, &asked.0, &[])?;
-        Ok(Fields(&reply.body).u32(12).ok_or(TOO_SHORT)?.min(MOST_VECTORS))
+        let vectors = Fields(&reply.body).u32(12);
+        Ok(vectors.ok_or_else(|| self.connection.malformed(TOO_SHORT))?.min(MOST_VECTORS))
     }
 
     fn region_info(&self, number: u32, room: u32) -> Result<DeviceReply, DeviceError> {
         let asked = Body::default().u32(room).u32(0).u32(number).u32(0).u64(0).u64(0);
         self.connection.request("say what a region is", Command::RegionInfo, &asked.0, &[])
     }
+
+    fn answer(&self, reply: &DeviceReply, number: u32) -> Result<RegionAnswer, DeviceError> {
+        RegionAnswer::of(&reply.body, number).map_err(|why| self.connection.malformed(why))
+    }
 }
 
-const TOO_SHORT: DeviceError = DeviceError::Malformed("a reply is too short");
+const TOO_SHORT: &str = "a reply is too short";
 
 /// Both sides name the version that they speak. What the device adds about its limits is not read:
 /// no message here goes beyond the least limits of the protocol.
@@ -87,7 +92,7 @@ fn agree(connection: &DeviceConnection) -> Result<(), DeviceError> {
     match (told.u16(0), told.u16(2)) {
         (Some(major), Some(minor)) if major == VERSION.0 && minor <= VERSION.1 => Ok(()),
         (Some(_), Some(_)) => Err(DeviceError::Unsupported("version of vfio-user that we speak")),
-        _ => Err(TOO_SHORT),
+        _ => Err(connection.malformed(TOO_SHORT)),
     }
 }
 
@@ -101,7 +106,7 @@ struct RegionAnswer {
 }
 
 impl RegionAnswer {
-    fn of(body: &[u8], number: u32) -> Result<Self, DeviceError> {
+    fn of(body: &[u8], number: u32) -> Result<Self, &'static str> {
         let told = Fields(body);
         let answer = (|| {
             Some(Self {
@@ -114,7 +119,7 @@ impl RegionAnswer {
         })();
         match answer {
             Some(answer) if told.u32(8) == Some(number) => Ok(answer),
-            Some(_) => Err(DeviceError::Malformed("it tells of another region than was asked for")),
+            Some(_) => Err("it tells of another region than was asked for"),
             None => Err(TOO_SHORT),
         }
     }
@@ -158,11 +163,11 @@ impl Backing for VfioUser {
             return Ok(Region { size: 0, mapped: Vec::new() });
         }
         let mut reply = self.region_info(number, REGION_INFO)?;
-        let mut answer = RegionAnswer::of(&reply.body, number)?;
+        let mut answer = self.answer(&reply, number)?;
         let more = answer.flags & region_flag::CAPABILITIES != 0 && answer.room > REGION_INFO;
         if more && answer.room <= MOST_REGION_INFO {
             reply = self.region_info(number, answer.room)?;
-            answer = RegionAnswer::of(&reply.body, number)?;
+            answer = self.answer(&reply, number)?;
         }
         let mut mapped = Vec::new();
         if let Some(file) = reply.files.first()
@@ -178,7 +183,8 @@ impl Backing for VfioUser {
         let asked = Body::default().u64(offset).u32(region).u32(width as u32);
         let reply = self.connection.request("read a register", Command::RegionRead, &asked.0, &[])?;
         let told = Fields(&reply.body);
-        let bytes = told.rest(16).filter(|bytes| bytes.len() == width).ok_or(TOO_SHORT)?;
+        let bytes = told.rest(16).filter(|bytes| bytes.len() == width);
+        let bytes = bytes.ok_or_else(|| self.connection.malformed("it tells more or less of a register"))?;
         let mut value = [0; 8];
         value[..width].copy_from_slice(bytes);
         Ok(u64::from_le_bytes(value))

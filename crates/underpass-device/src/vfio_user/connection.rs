@@ -108,6 +108,12 @@ impl DeviceConnection {
         }
     }
 
+    /// Gives the device up, since it broke its protocol.
+    pub(crate) fn malformed(&self, why: &'static str) -> DeviceError {
+        self.stream.hang_up();
+        DeviceError::Malformed(why)
+    }
+
     /// Ends the connection.
     pub(crate) fn hang_up(&self) {
         self.stream.hang_up();

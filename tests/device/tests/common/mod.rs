@@ -30,7 +30,12 @@ pub fn watchdog() -> Watchdog {
             eprintln!("{name} hangs:\n{}", underpass::thread::dump());
             for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
                 let of = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-                eprintln!("kernel thread {} in {} ({})", of("comm").trim(), of("wchan"), of("syscall").trim());
+                eprintln!(
+                    "kernel thread {} in {} ({})",
+                    of("comm").trim(),
+                    of("wchan"),
+                    of("syscall").trim()
+                );
             }
             std::process::abort();
         }
