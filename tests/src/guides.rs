@@ -6,6 +6,8 @@ mod asynchronous {}
 mod deadlines_and_cancellation {}
 #[doc = include_str!("../../doc/guides/deployment.md")]
 mod deployment {}
+#[doc = include_str!("../../doc/guides/devices.md")]
+mod devices {}
 #[doc = include_str!("../../doc/guides/errors-and-retries.md")]
 mod errors_and_retries {}
 #[doc = include_str!("../../doc/guides/sandboxing.md")]

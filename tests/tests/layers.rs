@@ -37,6 +37,7 @@ const BARE: Room = Room { name: "", rooms: &[], tests: &[], outside: Some(&[]), 
 const FACADE: Room = Room {
     name: "underpass",
     rooms: &[
+        "underpass-device",
         "underpass-io",
         "underpass-macros",
         "underpass-processor",
@@ -47,6 +48,7 @@ const FACADE: Room = Room {
         "underpass-threads",
         "underpass-wire",
     ],
+    tests: &["underpass-test-device"],
     because: "the facade holds names that a user imports, and nothing else",
     ..BARE
 };
@@ -127,6 +129,26 @@ const ROOMS: &[Room] = &[
         because: "I/O suspends threads until the poller wakes them; it knows no calls",
     },
     Room {
+        name: "underpass-device",
+        tests: &["underpass", "underpass-test-device"],
+        rooms: &[
+            "underpass-os",
+            "underpass-processor",
+            "underpass-seam",
+            "underpass-sync",
+            "underpass-threads",
+        ],
+        outside: Some(&["loom"]),
+        because: "a driver maps, waits and is woken; it knows neither calls nor what a device does",
+    },
+    Room {
+        name: "underpass-nvme",
+        tests: &["underpass-test-device"],
+        rooms: &["underpass"],
+        because: "a driver is an ordinary domain: it uses what a user uses",
+        ..BARE
+    },
+    Room {
         name: "underpass-tracing",
         rooms: &["underpass-threads"],
         tests: &["underpass-sync"],
@@ -189,11 +211,18 @@ const ROOMS: &[Room] = &[
                   of a channel in one process, of underpass-rpc, and of underpass-threads the length of a slice",
         ..BARE
     },
+    Room {
+        name: "underpass-test-device",
+        rooms: &["underpass-device", "underpass-os"],
+        tests: &["underpass", "underpass-threads"],
+        because: "a device of the tests speaks the protocol of underpass-device, and maps what a driver passes",
+        ..BARE
+    },
     Room { name: "underpass-skip", because: "tests of any room may say that they were skipped", ..BARE },
     Room {
         name: "underpass-tests",
         rooms: &["underpass", "underpass-os"],
-        tests: &["underpass-channel", "underpass-skip", "underpass-wire"],
+        tests: &["underpass-channel", "underpass-nvme", "underpass-skip", "underpass-test-device", "underpass-wire"],
         outside: None,
         because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
     },
@@ -237,6 +266,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     (
         "underpass-os",
         &[
+            "devices/device_memory.rs",
             "files/foreign.rs",
             "files/foreign/spawner.rs",
             "memory/refused_pages.rs",

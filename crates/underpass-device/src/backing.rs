@@ -7,7 +7,7 @@ use underpass_os::{DeviceMemory, EventFd};
 
 /// One region of registers.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct RegisterRegion {
     /// Bytes. 0: the device has no such region.
     pub(crate) size: u64,
     /// The parts that are mapped, and where each begins in the region. Everything else is reached
@@ -18,7 +18,7 @@ pub(crate) struct Region {
 /// The way to a device. Nothing here trusts the device.
 pub(crate) trait Backing: fmt::Debug + Send + Sync {
     /// The region of this number.
-    fn region(&self, number: u32) -> Result<Region, DeviceError>;
+    fn region(&self, number: u32) -> Result<RegisterRegion, DeviceError>;
 
     /// Reads `width` bytes of a register. This may wait.
     fn read(&self, region: u32, offset: u64, width: usize) -> Result<u64, DeviceError>;

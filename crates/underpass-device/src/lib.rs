@@ -45,7 +45,7 @@ pub use interrupts::event::DeviceEvent;
 #[cfg(not(underpass_loom))]
 pub use interrupts::interrupt::{EnabledInterrupt, Interrupt};
 #[cfg(not(underpass_loom))]
-pub use interrupts::vector::{DeviceUpcall, Handled, InterruptCounts};
+pub use interrupts::vector::{DeviceUpcall, InterruptCounts, InterruptOutcome};
 #[cfg(not(underpass_loom))]
 pub use registers::Registers;
 #[cfg(not(underpass_loom))]
@@ -53,4 +53,4 @@ pub use underpass_os::RegisterWord;
 
 /// The gate of a vector, for its models.
 #[cfg(underpass_loom)]
-pub use interrupts::gate::{Gate, Next};
+pub use interrupts::gate::{NextStep, VectorGate};

@@ -1,14 +1,14 @@
 //! The registers of a device.
 
 use crate::DeviceError;
-use crate::backing::Region;
+use crate::backing::RegisterRegion;
 use crate::device::DeviceInner;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use underpass_os::RegisterWord;
 
-/// One region of a device's registers: Raven's `vm_map_device` (section 4.4). When the last clone is
-/// dropped, the region is unmapped.
+/// One region of a device's registers: Raven's `vm_map_device` (section 4.4). When the last clone
+/// is dropped, the region is unmapped.
 ///
 /// Each access is one access of its width, and is checked against the bounds. A register that is
 /// mapped is accessed by a load or a store. Other registers are reached by messages to the device:
@@ -31,7 +31,7 @@ use underpass_os::RegisterWord;
 pub struct Registers {
     device: Arc<DeviceInner>,
     number: u32,
-    region: Arc<Region>,
+    region: Arc<RegisterRegion>,
 }
 
 impl Registers {

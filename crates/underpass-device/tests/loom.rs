@@ -6,7 +6,7 @@
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_device::{Gate, Next};
+use underpass_device::{NextStep, VectorGate};
 
 /// The event counter of a vector, and the kernel's watch of it, which reports once.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Signal {
 }
 
 struct Model<const N: usize> {
-    gate: Gate,
+    gate: VectorGate,
     counter: Counter,
     /// What the device has completed.
     done: [AtomicBool; N],
@@ -76,7 +76,7 @@ struct Model<const N: usize> {
 impl<const N: usize> Model<N> {
     fn new(always: bool) -> Arc<Self> {
         let model = Arc::new(Self {
-            gate: Gate::new(always),
+            gate: VectorGate::new(always),
             counter: Counter::default(),
             done: std::array::from_fn(|_| AtomicBool::new(false)),
             signals: std::array::from_fn(|_| Signal::default()),
@@ -86,11 +86,11 @@ impl<const N: usize> Model<N> {
     }
 
     /// Does what a change of the gate obliges to.
-    fn act(&self, next: Next) {
+    fn act(&self, next: NextStep) {
         match next {
-            Next::Arm => self.counter.change(|state| state.watched = true),
-            Next::Post => self.upcall(),
-            Next::Nothing => {}
+            NextStep::Arm => self.counter.change(|state| state.watched = true),
+            NextStep::Post => self.upcall(),
+            NextStep::Nothing => {}
         }
     }
 

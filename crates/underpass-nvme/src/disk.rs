@@ -5,7 +5,7 @@ use crate::controller::{Controller, Transfer, VECTOR};
 use crate::registers::ControllerRegisters;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use underpass::device::{Device, EnabledInterrupt, Handled, InterruptCounts};
+use underpass::device::{Device, EnabledInterrupt, InterruptCounts, InterruptOutcome};
 use underpass::sync;
 use underpass::thread::no_preempt;
 
@@ -101,8 +101,8 @@ impl NvmeDisk {
                 upcall.wake_all();
             }
             match handled.get().map_or(0, |controller| controller.queue.drain()) {
-                0 => Handled::Nothing,
-                _ => Handled::Yes,
+                0 => InterruptOutcome::Nothing,
+                _ => InterruptOutcome::Handled,
             }
         })?;
         let disk = Self { device, registers, options, interrupt, running, resetting: sync::Mutex::new(()) };
@@ -178,8 +178,8 @@ impl NvmeDisk {
         Ok(())
     }
 
-    /// Writes `bytes` to the disk's byte `offset` and what follows. If it fails, any part of them may
-    /// have been written.
+    /// Writes `bytes` to the disk's byte `offset` and what follows. If it fails, any part of them
+    /// may have been written.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -19,7 +19,7 @@ const ENABLED: u32 = 1 | 6 << 16 | 4 << 20;
 
 /// What the controller is able to do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Capabilities {
+pub(crate) struct ControllerCapabilities {
     /// The most entries of a queue.
     pub(crate) entries: u16,
     /// Bytes between two doorbells.
@@ -30,14 +30,16 @@ pub(crate) struct Capabilities {
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerRegisters {
     registers: Registers,
-    pub(crate) capabilities: Capabilities,
+    pub(crate) capabilities: ControllerCapabilities,
 }
 
 impl ControllerRegisters {
     pub(crate) fn new(registers: Registers) -> Result<Self, NvmeError> {
         let all = registers.read::<u64>(CAPABILITIES)?;
-        let capabilities =
-            Capabilities { entries: (all as u16).saturating_add(1), stride: 4 << (all >> 32 & 0xf) };
+        let capabilities = ControllerCapabilities {
+            entries: (all as u16).saturating_add(1),
+            stride: 4 << (all >> 32 & 0xf),
+        };
         // The specification asks for two entries.
         if capabilities.entries < 2 || all == u64::MAX {
             return Err(NvmeError::Controller("it says what it is able to do, and that can't be"));

@@ -578,7 +578,7 @@ pub mod sandbox {
 /// ```
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
-/// use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+/// use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
 ///
 /// # let (socket, _device) = underpass_test_device::start_edu()?;
 /// # let source = DeviceSource::vfio_user_socket(socket);
@@ -589,7 +589,7 @@ pub mod sandbox {
 /// let registers = device.map_bar(0)?;
 /// let enabled = device.interrupt(0)?.register_for_waiters(|upcall| {
 ///     upcall.wake_all();
-///     Handled::Yes
+///     InterruptOutcome::Handled
 /// })?;
 /// // This device computes factorials.
 /// registers.write(0x20, 0x80u32)?;

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use underpass_device::vfio_user::message::{
-    Body, CAPABILITIES, Command, Fields, HEADER, MessageHeader, VERSION, device_flag, irq_flag, region_flag,
+    CAPABILITIES, DeviceCommand, HEADER, MessageBody, MessageFields, MessageHeader, VERSION, device_flag,
+    irq_flag, region_flag,
 };
 use underpass_os::{DeviceStream, EventFd, StreamEvent};
 
@@ -91,7 +92,7 @@ pub fn serve(stream: &DeviceStream, device: &mut dyn DeviceModel) -> io::Result<
         if !serving.fill(&mut body, &mut files)? {
             return Err(broken());
         }
-        let answer = serving.handle(header, Fields(&body), files);
+        let answer = serving.handle(header, MessageFields(&body), files);
         if !header.no_reply {
             serving.reply(header, answer)?;
         }
@@ -104,7 +105,7 @@ fn broken() -> io::Error {
 
 #[derive(Default)]
 struct Answer {
-    body: Body,
+    body: MessageBody,
     file: Option<OwnedFd>,
 }
 
@@ -155,41 +156,43 @@ impl Serving<'_> {
     fn handle(
         &mut self,
         header: MessageHeader,
-        asked: Fields<'_>,
+        asked: MessageFields<'_>,
         files: Vec<OwnedFd>,
     ) -> Result<Answer, i32> {
-        let body = match Command::of(header.command).ok_or(UNSUPPORTED)? {
-            Command::Version => Body::default().u16(VERSION.0).u16(VERSION.1).bytes(CAPABILITIES),
-            Command::DeviceInfo => {
-                let flags = device_flag::PCI | device_flag::RESET;
-                Body::default().u32(16).u32(flags).u32(self.device.regions().len() as u32).u32(KINDS)
+        let body = match DeviceCommand::of(header.command).ok_or(UNSUPPORTED)? {
+            DeviceCommand::Version => {
+                MessageBody::default().u16(VERSION.0).u16(VERSION.1).bytes(CAPABILITIES)
             }
-            Command::RegionInfo => return self.region(asked.u32(8).ok_or(INVALID)?),
-            Command::IrqInfo => {
+            DeviceCommand::DeviceInfo => {
+                let flags = device_flag::PCI | device_flag::RESET;
+                MessageBody::default().u32(16).u32(flags).u32(self.device.regions().len() as u32).u32(KINDS)
+            }
+            DeviceCommand::RegionInfo => return self.region(asked.u32(8).ok_or(INVALID)?),
+            DeviceCommand::IrqInfo => {
                 let kind = asked.u32(8).filter(|kind| *kind < KINDS).ok_or(INVALID)?;
                 let count = if kind == MSI_X { self.device.vectors() } else { 0 };
-                Body::default().u32(16).u32(1).u32(kind).u32(count)
+                MessageBody::default().u32(16).u32(1).u32(kind).u32(count)
             }
-            Command::SetIrqs => return self.set_irqs(asked, files).map(|()| Answer::default()),
-            Command::DmaMap => {
+            DeviceCommand::SetIrqs => return self.set_irqs(asked, files).map(|()| Answer::default()),
+            DeviceCommand::DmaMap => {
                 let (offset, at, len) = (asked.u64(8), asked.u64(16), asked.u64(24));
                 let (Some(offset), Some(at), Some(len)) = (offset, at, len) else { return Err(INVALID) };
                 let file = files.first().ok_or(UNSUPPORTED)?;
                 self.bus.map(at, len, file, offset).map_err(|_| INVALID)?;
-                Body::default()
+                MessageBody::default()
             }
-            Command::DmaUnmap => {
+            DeviceCommand::DmaUnmap => {
                 let (at, len) = (asked.u64(8).ok_or(INVALID)?, asked.u64(16).ok_or(INVALID)?);
                 if !self.bus.unmap(at) {
                     return Err(INVALID);
                 }
-                Body::default().u32(24).u32(0).u64(at).u64(len)
+                MessageBody::default().u32(24).u32(0).u64(at).u64(len)
             }
-            Command::RegionRead => self.read(asked)?,
-            Command::RegionWrite => self.write(asked)?,
-            Command::Reset => {
+            DeviceCommand::RegionRead => self.read(asked)?,
+            DeviceCommand::RegionWrite => self.write(asked)?,
+            DeviceCommand::Reset => {
                 self.device.reset();
-                Body::default()
+                MessageBody::default()
             }
         };
         Ok(Answer { body, file: None })
@@ -199,12 +202,12 @@ impl Serving<'_> {
         let region = self.device.regions().get(number as usize).ok_or(INVALID)?;
         let mapped = if region.file.is_some() { region_flag::MAP } else { 0 };
         let flags = region_flag::READ | region_flag::WRITE | mapped;
-        let body = Body::default().u32(32).u32(flags).u32(number).u32(0).u64(region.size).u64(0);
+        let body = MessageBody::default().u32(32).u32(flags).u32(number).u32(0).u64(region.size).u64(0);
         let file = region.file.as_ref().map(OwnedFd::try_clone).transpose().map_err(|_| INVALID)?;
         Ok(Answer { body, file })
     }
 
-    fn set_irqs(&mut self, asked: Fields<'_>, files: Vec<OwnedFd>) -> Result<(), i32> {
+    fn set_irqs(&mut self, asked: MessageFields<'_>, files: Vec<OwnedFd>) -> Result<(), i32> {
         let fields = (asked.u32(4), asked.u32(8), asked.u32(12), asked.u32(16));
         let (Some(flags), Some(kind), Some(start), Some(count)) = fields else { return Err(INVALID) };
         if kind != MSI_X || flags & irq_flag::TRIGGER == 0 || count > self.device.vectors() {
@@ -220,7 +223,7 @@ impl Serving<'_> {
     }
 
     /// The place of an access: region, offset and length.
-    fn place(&self, asked: Fields<'_>) -> Result<(u32, u64, u32), i32> {
+    fn place(&self, asked: MessageFields<'_>) -> Result<(u32, u64, u32), i32> {
         let fields = (asked.u64(0), asked.u32(8), asked.u32(12));
         let (Some(offset), Some(region), Some(len)) = fields else { return Err(INVALID) };
         let size = self.device.regions().get(region as usize).ok_or(INVALID)?.size;
@@ -228,17 +231,17 @@ impl Serving<'_> {
         if inside && len <= MOST { Ok((region, offset, len)) } else { Err(INVALID) }
     }
 
-    fn read(&mut self, asked: Fields<'_>) -> Result<Body, i32> {
+    fn read(&mut self, asked: MessageFields<'_>) -> Result<MessageBody, i32> {
         let (region, offset, len) = self.place(asked)?;
         let mut bytes = vec![0; len as usize];
         self.device.read(&self.bus, region, offset, &mut bytes)?;
-        Ok(Body::default().u64(offset).u32(region).u32(len).bytes(&bytes))
+        Ok(MessageBody::default().u64(offset).u32(region).u32(len).bytes(&bytes))
     }
 
-    fn write(&mut self, asked: Fields<'_>) -> Result<Body, i32> {
+    fn write(&mut self, asked: MessageFields<'_>) -> Result<MessageBody, i32> {
         let (region, offset, len) = self.place(asked)?;
         let bytes = asked.rest(16).filter(|bytes| bytes.len() == len as usize).ok_or(INVALID)?;
         self.device.write(&self.bus, region, offset, bytes)?;
-        Ok(Body::default().u64(offset).u32(region).u32(len))
+        Ok(MessageBody::default().u64(offset).u32(region).u32(len))
     }
 }

@@ -6,8 +6,8 @@ use common::{DeviceProcess, far, until, watchdog};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use underpass::device::vfio_user::message::{Body, Command, HEADER, MessageHeader};
-use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, Handled};
+use underpass::device::vfio_user::message::{DeviceCommand, HEADER, MessageBody, MessageHeader};
+use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, InterruptOutcome};
 use underpass::thread::spawn;
 use underpass_os::{DeviceStream, StreamEvent};
 
@@ -18,8 +18,9 @@ fn the_end_of_a_device_ends_all_waits() {
     let device = process.open();
     let (registers, memory) = (device.map_bar(0).unwrap(), device.dma(4096).unwrap());
     let mapped = device.map_bar(2).unwrap();
-    let enabled: Vec<_> =
-        [0, 1].map(|n| Arc::new(device.interrupt(n).unwrap().register(|_| Handled::Yes).unwrap())).into();
+    let enabled: Vec<_> = [0, 1]
+        .map(|n| Arc::new(device.interrupt(n).unwrap().register(|_| InterruptOutcome::Handled).unwrap()))
+        .into();
     let waits: Vec<_> = (0..8)
         .map(|n| {
             let enabled = enabled[n % 2].clone();
@@ -41,7 +42,7 @@ fn the_end_of_a_device_ends_all_waits() {
     memory.copy_in(0, b"hello").unwrap();
     mapped.write(0, 1u32).unwrap();
     drop((memory, enabled));
-    let late = device.interrupt(0).unwrap().register(|_| Handled::Yes);
+    let late = device.interrupt(0).unwrap().register(|_| InterruptOutcome::Handled);
     assert!(matches!(late, Err(DeviceError::Gone)), "{late:?}");
 }
 
@@ -98,12 +99,14 @@ fn request(stream: &DeviceStream) -> Option<MessageHeader> {
 
 /// Answers as an honest device does, as far as it is asked when it is opened.
 fn honest(request: MessageHeader) -> Vec<u8> {
-    let body = match Command::of(request.command) {
-        Some(Command::Version) => Body::default().u16(0).u16(1).bytes(b"{}\0"),
-        Some(Command::DeviceInfo) => Body::default().u32(16).u32(3).u32(9).u32(5),
-        Some(Command::IrqInfo) => Body::default().u32(16).u32(1).u32(2).u32(1),
-        Some(Command::RegionInfo) => Body::default().u32(32).u32(7).u32(0).u32(0).u64(4096).u64(0),
-        _ => Body::default(),
+    let body = match DeviceCommand::of(request.command) {
+        Some(DeviceCommand::Version) => MessageBody::default().u16(0).u16(1).bytes(b"{}\0"),
+        Some(DeviceCommand::DeviceInfo) => MessageBody::default().u32(16).u32(3).u32(9).u32(5),
+        Some(DeviceCommand::IrqInfo) => MessageBody::default().u32(16).u32(1).u32(2).u32(1),
+        Some(DeviceCommand::RegionInfo) => {
+            MessageBody::default().u32(32).u32(7).u32(0).u32(0).u64(4096).u64(0)
+        }
+        _ => MessageBody::default(),
     };
     [&request.reply(body.0.len(), None).encode()[..], &body.0].concat()
 }
@@ -164,17 +167,18 @@ fn answers_that_can_t_be_end_the_device() {
 #[test]
 fn a_region_that_can_t_be_is_an_error_or_is_not_mapped() {
     let _dog = watchdog();
-    let answer = |header: MessageHeader, body: Body| {
+    let answer = |header: MessageHeader, body: MessageBody| {
         [&header.reply(body.0.len(), None).encode()[..], &body.0].concat()
     };
     // The region info is the request of number 3.
-    let other =
-        liar(3, move |header| answer(header, Body::default().u32(32).u32(7).u32(5).u32(0).u64(1).u64(0)));
+    let other = liar(3, move |header| {
+        answer(header, MessageBody::default().u32(32).u32(7).u32(5).u32(0).u64(1).u64(0))
+    });
     assert!(matches!(other.map_bar(0), Err(DeviceError::Malformed(_))));
-    let short = liar(3, move |header| answer(header, Body::default().u32(32).u32(7)));
+    let short = liar(3, move |header| answer(header, MessageBody::default().u32(32).u32(7)));
     assert!(matches!(short.map_bar(0), Err(DeviceError::Malformed(_))));
     let huge = liar(3, move |header| {
-        answer(header, Body::default().u32(u32::MAX).u32(15).u32(0).u32(9).u64(u64::MAX).u64(u64::MAX))
+        answer(header, MessageBody::default().u32(u32::MAX).u32(15).u32(0).u32(9).u64(u64::MAX).u64(u64::MAX))
     });
     let registers = huge.map_bar(0).unwrap();
     assert!(!registers.is_mapped(0, 4));
@@ -191,7 +195,7 @@ fn memory_that_a_device_could_cut_is_not_mapped() {
     std::thread::spawn(move || {
         while let Some(header) = request(&theirs) {
             let files = [file.as_fd()];
-            let files = if header.command == Command::RegionInfo as u16 { &files[..] } else { &[] };
+            let files = if header.command == DeviceCommand::RegionInfo as u16 { &files[..] } else { &[] };
             let _ = theirs.send(&honest(header), files);
         }
     });

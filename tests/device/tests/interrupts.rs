@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, Handled};
+use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, InterruptOutcome};
 use underpass::thread::{checkpoint, no_preempt, on_user_thread, spawn};
 
 /// The registers of `edu`.
@@ -37,7 +37,7 @@ fn a_handler_runs_apart_from_all_threads_and_signals_one() {
             let apart = !on_user_thread() && underpass_threads::in_injected_task();
             counts.fetch_add(u32::from(!apart || upcall.interrupts == 0), Ordering::Relaxed);
             signal.signal();
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     for _ in 0..100 {
@@ -57,7 +57,7 @@ fn interrupts_reach_the_activation_of_the_thread_that_waits() {
         let registers = device.map_bar(0).unwrap();
         let enabled = device.interrupt(0).unwrap().register_for_waiters(|upcall| {
             upcall.wake_all();
-            Handled::Yes
+            InterruptOutcome::Handled
         });
         let (enabled, event) = (enabled.unwrap(), Arc::new(DeviceEvent::new()));
         for number in 1..=200u32 {
@@ -86,7 +86,7 @@ fn no_wait_is_lost() {
         .register_for_waiters(move |upcall| {
             counts.fetch_add(upcall.interrupts, Ordering::Release);
             upcall.wake_all();
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     let enabled = Arc::new(enabled);
@@ -123,7 +123,7 @@ fn a_vector_without_waiters_stays_masked() {
         .register_for_waiters(move |upcall| {
             counts.fetch_add(upcall.interrupts, Ordering::Release);
             upcall.wake_all();
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     let registers = device.map_bar(0).unwrap();
@@ -160,7 +160,7 @@ fn a_section_without_preemption_defers_the_upcall() {
             .unwrap()
             .register(move |_| {
                 sets.store(true, Ordering::Release);
-                Handled::Yes
+                InterruptOutcome::Handled
             })
             .unwrap();
         let registers = device.map_bar(0).unwrap();
@@ -205,7 +205,7 @@ fn a_computing_thread_does_not_hold_up_the_handler() {
         .unwrap()
         .register(move |_| {
             sets.store(true, Ordering::Release);
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     registers.write(RAISE, 1u32).unwrap();
@@ -234,7 +234,7 @@ fn a_handler_may_write_registers_and_read_only_mapped_ones() {
             let done = own.write(0x04, 7u32).is_ok() && mapped.write(0, 9u32).is_ok();
             sets.store(refused && done && mapped.read::<u32>(0).ok() == Some(9), Ordering::Release);
             signal.signal();
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     registers.write(RAISE, 1u32).unwrap();
@@ -257,7 +257,7 @@ fn a_handler_that_panics_turns_its_vector_off() {
     let signal = came.clone();
     let again = device.interrupt(0).unwrap().register(move |_| {
         signal.signal();
-        Handled::Yes
+        InterruptOutcome::Handled
     });
     let _again = again.unwrap();
     registers.write(RAISE, 1u32).unwrap();
@@ -277,10 +277,10 @@ fn a_vector_has_one_handler_and_a_dropped_one_does_not_run() {
             .unwrap()
             .register(move |_| {
                 counts.fetch_add(1, Ordering::Release);
-                Handled::Yes
+                InterruptOutcome::Handled
             })
             .unwrap();
-        let second = device.interrupt(0).unwrap().register(|_| Handled::Yes);
+        let second = device.interrupt(0).unwrap().register(|_| InterruptOutcome::Handled);
         assert!(matches!(second, Err(DeviceError::Unsupported(_))));
         registers.write(RAISE, 1u32).unwrap();
         until(|| (ran.load(Ordering::Acquire) == round).then_some(()));
@@ -304,10 +304,10 @@ fn a_storm_is_masked_and_ends() {
         .unwrap()
         .register(move |_| {
             if still.load(Ordering::Acquire) {
-                return Handled::Nothing;
+                return InterruptOutcome::Nothing;
             }
             signal.signal();
-            Handled::Yes
+            InterruptOutcome::Handled
         })
         .unwrap();
     registers.write(STORM, 1u32).unwrap();
@@ -328,7 +328,7 @@ fn a_storm_is_masked_and_ends() {
 fn a_wait_ends_at_its_deadline_and_by_cancellation() {
     let _dog = watchdog();
     let (device, _thread) = edu();
-    let enabled = device.interrupt(1).unwrap().register(|_| Handled::Yes).unwrap();
+    let enabled = device.interrupt(1).unwrap().register(|_| InterruptOutcome::Handled).unwrap();
     let late = enabled.wait(&Arc::new(DeviceEvent::new()), Instant::now(), || None::<()>);
     assert!(matches!(late, Err(DeviceError::Late(_))), "{late:?}");
     let waiter = spawn(move || enabled.wait(&Arc::new(DeviceEvent::new()), far(), || None::<()>));

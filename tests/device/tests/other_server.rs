@@ -9,7 +9,7 @@ use std::io;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
 /// A device of one register, which copies 16 bytes of the driver's memory when it is written.
@@ -97,7 +97,7 @@ fn another_server_is_driven() {
         memory.copy_in(0, b"sixteen bytes...").unwrap();
         let enabled = device.interrupt(0).unwrap().register_for_waiters(|upcall| {
             upcall.wake_all();
-            Handled::Yes
+            InterruptOutcome::Handled
         });
         let enabled = enabled.unwrap();
         registers.write(0, memory.iova()).unwrap();

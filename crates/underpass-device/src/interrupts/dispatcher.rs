@@ -1,8 +1,8 @@
-//! The first level of dispatch: one kernel thread of the domain knows all sources of events, handles
-//! some itself, and brings the others to the domain's activations (Raven, section 4.3).
+//! The first level of dispatch: one kernel thread of the domain knows all sources of events,
+//! handles some itself, and brings the others to the domain's activations (Raven, section 4.3).
 
 use crate::DeviceError;
-use crate::interrupts::gate::Next;
+use crate::interrupts::gate::NextStep;
 use crate::interrupts::vector::Vector;
 use crate::lock::lock;
 use std::cmp::Reverse;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use underpass_os::clock::now_ns;
 use underpass_os::{Poller, Ready};
 
-/// For so long, in ns, an upcall waits for the activation that it was brought to. Then any other may
-/// run it. This is several times what a wake-up costs.
+/// For so long, in ns, an upcall waits for the activation that it was brought to. Then any other
+/// may run it. This is several times what a wake-up costs.
 const PATIENCE: u64 = 200_000;
 
 /// One source of events.
@@ -176,13 +176,13 @@ impl Dispatcher {
 }
 
 /// Does what a change of the gate of `vector` obliges to.
-pub(crate) fn act(vector: &Arc<Vector>, next: Next) {
+pub(crate) fn act(vector: &Arc<Vector>, next: NextStep) {
     // A vector exists only once the dispatcher does.
     let Some(dispatcher) = DISPATCHER.get() else { return };
     match next {
-        Next::Nothing => {}
-        Next::Arm => dispatcher.arm(vector.key(), vector.events()),
-        Next::Post => {
+        NextStep::Nothing => {}
+        NextStep::Arm => dispatcher.arm(vector.key(), vector.events()),
+        NextStep::Post => {
             dispatcher.bring(vector);
             dispatcher.poller.ring();
         }

@@ -3,7 +3,8 @@
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// The state of a vector, in one word: which step comes next, and who wants interrupts.
+/// The state of a vector, in one word: which step comes next, and how many threads want
+/// interrupts.
 ///
 /// | bits | meaning | changed by |
 /// |---|---|---|
@@ -14,7 +15,7 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 /// | `AGAIN` | post once more after the upcall that is under way | the dispatcher |
 /// | from `ONE` on | how many threads are about to wait, or wait | these threads |
 #[derive(Debug)]
-pub struct Gate {
+pub struct VectorGate {
     word: AtomicU32,
 }
 
@@ -38,7 +39,7 @@ const ONE: u32 = 1 << 8;
 /// What a change of the gate obliges its maker to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the vector stays silent if this is not done"]
-pub enum Next {
+pub enum NextStep {
     /// Nothing.
     Nothing,
     /// To watch the event counter until it reports once.
@@ -47,7 +48,7 @@ pub enum Next {
     Post,
 }
 
-impl Gate {
+impl VectorGate {
     /// A masked gate. `always`: interrupts are wanted whether threads wait or not.
     pub fn new(always: bool) -> Self {
         Self { word: AtomicU32::new(if always { ALWAYS } else { 0 }) }
@@ -55,7 +56,7 @@ impl Gate {
 
     /// Changes the word as `change` says, or leaves it if that is `None`. Then arms the gate if it
     /// is masked and somebody wants interrupts.
-    fn change(&self, change: impl Fn(u32) -> Option<u32>) -> Option<Next> {
+    fn change(&self, change: impl Fn(u32) -> Option<u32>) -> Option<NextStep> {
         // Relaxed: the compare-exchange below checks it.
         let mut old = self.word.load(Ordering::Relaxed);
         loop {
@@ -70,14 +71,14 @@ impl Gate {
     }
 
     /// Arms it for the first time, if interrupts are always wanted.
-    pub fn open(&self) -> Next {
-        self.change(Some).unwrap_or(Next::Nothing)
+    pub fn open(&self) -> NextStep {
+        self.change(Some).unwrap_or(NextStep::Nothing)
     }
 
     /// *W1:* the caller is about to wait. It looks once more after this, and calls
     /// [`unwant`](Self::unwant) when it has ended its wait.
-    pub fn want(&self) -> Next {
-        self.change(|word| Some(word + ONE)).unwrap_or(Next::Nothing)
+    pub fn want(&self) -> NextStep {
+        self.change(|word| Some(word + ONE)).unwrap_or(NextStep::Nothing)
     }
 
     /// *W4:* the caller does not wait any more.
@@ -92,14 +93,14 @@ impl Gate {
     }
 
     /// Has the handler run although no interrupt has come. If it runs now, it runs again.
-    pub fn force(&self) -> Next {
+    pub fn force(&self) -> NextStep {
         self.change(|word| match word & STEP {
             _ if word & CLOSED != 0 => None,
             POSTED => None,
             RUNNING => Some(word | AGAIN),
             _ => Some(word & !STEP | POSTED),
         })
-        .unwrap_or(Next::Nothing)
+        .unwrap_or(NextStep::Nothing)
     }
 
     /// *U1:* an activation begins the upcall. Returns `false` if another one has, or the gate is
@@ -109,12 +110,12 @@ impl Gate {
     }
 
     /// *U4:* the upcall has ended.
-    pub fn end(&self) -> Next {
+    pub fn end(&self) -> NextStep {
         let ended = self.change(|word| {
             let again = word & (AGAIN | CLOSED) == AGAIN;
             Some(word & !(STEP | AGAIN) | if again { POSTED } else { MASKED })
         });
-        ended.unwrap_or(Next::Nothing)
+        ended.unwrap_or(NextStep::Nothing)
     }
 
     /// Keeps the vector masked from the end of this upcall on, until [`calm`](Self::calm).
@@ -123,8 +124,8 @@ impl Gate {
     }
 
     /// Ends the time for which a storm has masked the vector.
-    pub fn calm(&self) -> Next {
-        self.change(|word| Some(word & !STORM)).unwrap_or(Next::Nothing)
+    pub fn calm(&self) -> NextStep {
+        self.change(|word| Some(word & !STORM)).unwrap_or(NextStep::Nothing)
     }
 
     /// No upcall begins from now on. Returns whether one runs at this moment.
@@ -154,13 +155,13 @@ impl Gate {
 
 /// Arms the masked gate `new` if somebody wants interrupts, and nothing forbids them. Says what the
 /// change from `old` obliges to.
-fn settle(old: u32, new: u32) -> (u32, Next) {
+fn settle(old: u32, new: u32) -> (u32, NextStep) {
     let wanted = new & ALWAYS != 0 || new >= ONE;
     let free = new & (STORM | CLOSED) == 0;
     match new & STEP {
-        MASKED if wanted && free => (new | ARMED, Next::Arm),
-        POSTED if old & STEP != POSTED => (new, Next::Post),
-        _ => (new, Next::Nothing),
+        MASKED if wanted && free => (new | ARMED, NextStep::Arm),
+        POSTED if old & STEP != POSTED => (new, NextStep::Post),
+        _ => (new, NextStep::Nothing),
     }
 }
 
@@ -170,67 +171,67 @@ mod tests {
 
     #[test]
     fn interrupts_that_nobody_wants_stay_masked() {
-        let gate = Gate::new(false);
-        assert_eq!(gate.open(), Next::Nothing);
+        let gate = VectorGate::new(false);
+        assert_eq!(gate.open(), NextStep::Nothing);
         assert!(!gate.post() && !gate.begin());
-        assert_eq!(gate.want(), Next::Arm);
-        assert_eq!(gate.want(), Next::Nothing, "it is armed already");
+        assert_eq!(gate.want(), NextStep::Arm);
+        assert_eq!(gate.want(), NextStep::Nothing, "it is armed already");
         assert!(gate.post() && !gate.post() && gate.is_posted());
         assert!(gate.begin() && !gate.begin() && gate.is_running());
-        assert_eq!(gate.end(), Next::Arm, "two threads wait");
+        assert_eq!(gate.end(), NextStep::Arm, "two threads wait");
         gate.unwant();
         gate.unwant();
         assert!(gate.post() && gate.begin());
-        assert_eq!(gate.end(), Next::Nothing, "nobody waits");
+        assert_eq!(gate.end(), NextStep::Nothing, "nobody waits");
     }
 
     #[test]
     fn a_handler_that_always_wants_them_is_armed_after_each() {
-        let gate = Gate::new(true);
-        assert_eq!(gate.open(), Next::Arm);
+        let gate = VectorGate::new(true);
+        assert_eq!(gate.open(), NextStep::Arm);
         for _ in 0..3 {
             assert!(gate.post() && gate.begin());
-            assert_eq!(gate.end(), Next::Arm);
+            assert_eq!(gate.end(), NextStep::Arm);
         }
     }
 
     #[test]
     fn a_storm_masks_until_it_is_calm() {
-        let gate = Gate::new(true);
-        assert_eq!(gate.open(), Next::Arm);
+        let gate = VectorGate::new(true);
+        assert_eq!(gate.open(), NextStep::Arm);
         assert!(gate.post() && gate.begin());
         gate.storm();
-        assert_eq!(gate.end(), Next::Nothing);
+        assert_eq!(gate.end(), NextStep::Nothing);
         assert!(gate.is_stormy() && !gate.post());
-        assert_eq!(gate.want(), Next::Nothing);
-        assert_eq!(gate.calm(), Next::Arm);
+        assert_eq!(gate.want(), NextStep::Nothing);
+        assert_eq!(gate.calm(), NextStep::Arm);
         assert!(!gate.is_stormy() && gate.post());
     }
 
     #[test]
     fn a_forced_upcall_is_not_lost_in_the_one_that_runs() {
-        let gate = Gate::new(false);
-        assert_eq!(gate.force(), Next::Post);
-        assert_eq!(gate.force(), Next::Nothing, "it is posted already");
+        let gate = VectorGate::new(false);
+        assert_eq!(gate.force(), NextStep::Post);
+        assert_eq!(gate.force(), NextStep::Nothing, "it is posted already");
         assert!(gate.begin());
-        assert_eq!(gate.force(), Next::Nothing);
-        assert_eq!(gate.end(), Next::Post);
+        assert_eq!(gate.force(), NextStep::Nothing);
+        assert_eq!(gate.end(), NextStep::Post);
         assert!(gate.begin());
-        assert_eq!(gate.end(), Next::Nothing);
+        assert_eq!(gate.end(), NextStep::Nothing);
     }
 
     #[test]
     fn nothing_begins_once_it_is_closed() {
-        let gate = Gate::new(true);
-        assert_eq!(gate.open(), Next::Arm);
+        let gate = VectorGate::new(true);
+        assert_eq!(gate.open(), NextStep::Arm);
         assert!(gate.post());
         assert!(!gate.close(), "nothing runs");
         assert!(!gate.begin() && !gate.post());
-        assert_eq!(gate.force(), Next::Nothing);
-        let gate = Gate::new(true);
-        assert_eq!(gate.open(), Next::Arm);
+        assert_eq!(gate.force(), NextStep::Nothing);
+        let gate = VectorGate::new(true);
+        assert_eq!(gate.open(), NextStep::Arm);
         assert!(gate.post() && gate.begin() && gate.close());
-        assert_eq!(gate.end(), Next::Nothing);
+        assert_eq!(gate.end(), NextStep::Nothing);
         assert!(!gate.is_running());
     }
 }

@@ -5,7 +5,7 @@ use crate::DeviceError;
 use crate::device::DeviceInner;
 use crate::interrupts::dispatcher::{DispatchSource, Dispatcher, act};
 use crate::interrupts::event::DeviceEvent;
-use crate::interrupts::vector::{DeviceUpcall, Handled, InterruptCounts, Vector};
+use crate::interrupts::vector::{DeviceUpcall, InterruptCounts, InterruptOutcome, Vector};
 use std::sync::Arc;
 use std::time::Instant;
 use underpass_processor::{AdaptiveSpin, Spin};
@@ -48,7 +48,7 @@ impl Interrupt {
     /// ```
     /// use std::sync::Arc;
     /// use std::time::{Duration, Instant};
-    /// use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+    /// use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
     ///
     /// # let (socket, _device) = underpass_test_device::start_edu()?;
     /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
@@ -57,7 +57,7 @@ impl Interrupt {
     /// let signal = Arc::clone(&came);
     /// let enabled = device.interrupt(0)?.register(move |_| {
     ///     signal.signal();
-    ///     Handled::Yes
+    ///     InterruptOutcome::Handled
     /// })?;
     /// // This register of the device raises an interrupt.
     /// registers.write(0x60, 1u32)?;
@@ -67,7 +67,7 @@ impl Interrupt {
     /// ```
     pub fn register(
         self,
-        handler: impl Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync + 'static,
+        handler: impl Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync + 'static,
     ) -> Result<EnabledInterrupt, DeviceError> {
         self.enable(true, Box::new(handler))
     }
@@ -80,7 +80,7 @@ impl Interrupt {
     /// As [`register`](Self::register).
     pub fn register_for_waiters(
         self,
-        handler: impl Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync + 'static,
+        handler: impl Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync + 'static,
     ) -> Result<EnabledInterrupt, DeviceError> {
         self.enable(false, Box::new(handler))
     }
@@ -88,7 +88,7 @@ impl Interrupt {
     fn enable(
         self,
         always: bool,
-        handler: Box<dyn Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync>,
+        handler: Box<dyn Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync>,
     ) -> Result<EnabledInterrupt, DeviceError> {
         let dispatcher = Dispatcher::get()?;
         let vector = Arc::new(Vector::new(dispatcher.key(), always, handler)?);
@@ -127,14 +127,14 @@ impl EnabledInterrupt {
     /// ```
     /// use std::sync::Arc;
     /// use std::time::{Duration, Instant};
-    /// use underpass::device::{Device, DeviceEvent, DeviceSource, Handled};
+    /// use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
     ///
     /// # let (socket, _device) = underpass_test_device::start_edu()?;
     /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
     /// let registers = device.map_bar(0)?;
     /// let enabled = device.interrupt(0)?.register_for_waiters(|upcall| {
     ///     upcall.wake_all();
-    ///     Handled::Yes
+    ///     InterruptOutcome::Handled
     /// })?;
     /// // The device computes 10!, and raises an interrupt when it is ready.
     /// registers.write(0x20, 0x80u32)?;

@@ -3,7 +3,7 @@
 use crate::DeviceError;
 use crate::interrupts::dispatcher::{Dispatcher, act};
 use crate::interrupts::event::DeviceEvent;
-use crate::interrupts::gate::Gate;
+use crate::interrupts::gate::VectorGate;
 use crate::interrupts::storm::StormGuard;
 use crate::lock::lock;
 use std::fmt;
@@ -16,9 +16,9 @@ use underpass_os::clock::now_ns;
 
 /// Whether a handler found something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handled {
+pub enum InterruptOutcome {
     /// The device had something for it.
-    Yes,
+    Handled,
     /// The device had nothing for it. Many of these in a row are a storm.
     Nothing,
 }
@@ -73,7 +73,7 @@ struct Counts {
 /// No activation.
 const NONE: usize = usize::MAX;
 
-type HandlerFn = dyn Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync;
+type HandlerFn = dyn Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync;
 
 /// | field | its writer |
 /// |---|---|
@@ -85,7 +85,7 @@ type HandlerFn = dyn Fn(&DeviceUpcall<'_>) -> Handled + Send + Sync;
 pub(crate) struct Vector {
     key: u64,
     events: EventFd,
-    gate: Gate,
+    gate: VectorGate,
     handler: Box<HandlerFn>,
     /// Interrupts that were taken, and of which the handler was not told yet.
     taken: AtomicU64,
@@ -112,7 +112,7 @@ impl Vector {
         let vector = Self {
             key,
             events: EventFd::new()?,
-            gate: Gate::new(always),
+            gate: VectorGate::new(always),
             handler,
             taken: AtomicU64::new(0),
             posts: AtomicU64::new(0),
@@ -138,7 +138,7 @@ impl Vector {
         &self.events
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
+    pub(crate) fn gate(&self) -> &VectorGate {
         &self.gate
     }
 
@@ -182,10 +182,10 @@ impl Vector {
         if !self.gate.begin() {
             return;
         }
+        self.count_upcall();
         let interrupts = self.taken.swap(0, Ordering::Relaxed);
         let upcall = DeviceUpcall { interrupts, vector: self };
         let handled = catch_unwind(AssertUnwindSafe(|| (self.handler)(&upcall)));
-        self.count_upcall(handled.as_ref().is_ok_and(|handled| *handled == Handled::Yes));
         match handled {
             Ok(handled) => self.guard(handled),
             Err(_) => {
@@ -198,17 +198,19 @@ impl Vector {
         act(self, self.gate.end());
     }
 
-    fn count_upcall(&self, of_use: bool) {
-        // Relaxed, all: statistics.
+    /// Before the handler runs, so that a thread that it signals sees the upcall counted.
+    fn count_upcall(&self) {
+        // Relaxed, both: statistics.
         self.counts.upcalls.fetch_add(1, Ordering::Relaxed);
         let met = underpass_threads::activation() == self.home();
         self.counts.met.fetch_add(u64::from(met), Ordering::Relaxed);
-        self.counts.spurious.fetch_add(u64::from(!of_use), Ordering::Relaxed);
     }
 
     /// U3: masks the vector if its upcalls are a storm.
-    fn guard(&self, handled: Handled) {
-        let noted = lock(&self.storm).note(now_ns(), handled == Handled::Yes);
+    fn guard(&self, handled: InterruptOutcome) {
+        // Relaxed: a statistic.
+        self.counts.spurious.fetch_add(u64::from(handled == InterruptOutcome::Nothing), Ordering::Relaxed);
+        let noted = lock(&self.storm).note(now_ns(), handled == InterruptOutcome::Handled);
         let Some(span) = noted else { return };
         self.counts.storms.fetch_add(1, Ordering::Relaxed);
         self.gate.storm();

@@ -1,10 +1,11 @@
 //! A device that is another process.
 
 use crate::DeviceError;
-use crate::backing::{Backing, Region};
+use crate::backing::{Backing, RegisterRegion};
 use crate::vfio_user::connection::{DeviceConnection, DeviceReply};
 use crate::vfio_user::message::{
-    Body, CAPABILITIES, Command, Fields, SPARSE_MAP, VERSION, device_flag, irq_flag, region_flag,
+    CAPABILITIES, DeviceCommand, MessageBody, MessageFields, SPARSE_MAP, VERSION, device_flag, irq_flag,
+    region_flag,
 };
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -41,9 +42,9 @@ impl VfioUser {
     pub(crate) fn open(stream: DeviceStream, patience: Duration) -> Result<Self, DeviceError> {
         let connection = DeviceConnection::new(stream, patience);
         agree(&connection)?;
-        let asked = Body::default().u32(16).u32(0).u32(0).u32(0);
-        let reply = connection.request("say what it is", Command::DeviceInfo, &asked.0, &[])?;
-        let told = Fields(&reply.body);
+        let asked = MessageBody::default().u32(16).u32(0).u32(0).u32(0);
+        let reply = connection.request("say what it is", DeviceCommand::DeviceInfo, &asked.0, &[])?;
+        let told = MessageFields(&reply.body);
         let (flags, regions, kinds) = (told.u32(4), told.u32(8), told.u32(12));
         let (Some(flags), Some(regions), Some(kinds)) = (flags, regions, kinds) else {
             return Err(connection.malformed(TOO_SHORT));
@@ -64,16 +65,16 @@ impl VfioUser {
     }
 
     fn vectors_of(&self, kind: u32) -> Result<u32, DeviceError> {
-        let asked = Body::default().u32(16).u32(0).u32(kind).u32(0);
+        let asked = MessageBody::default().u32(16).u32(0).u32(kind).u32(0);
         let reply =
-            self.connection.request("say which interrupts it has", Command::IrqInfo, &asked.0, &[])?;
-        let vectors = Fields(&reply.body).u32(12);
+            self.connection.request("say which interrupts it has", DeviceCommand::IrqInfo, &asked.0, &[])?;
+        let vectors = MessageFields(&reply.body).u32(12);
         Ok(vectors.ok_or_else(|| self.connection.malformed(TOO_SHORT))?.min(MOST_VECTORS))
     }
 
     fn region_info(&self, number: u32, room: u32) -> Result<DeviceReply, DeviceError> {
-        let asked = Body::default().u32(room).u32(0).u32(number).u32(0).u64(0).u64(0);
-        self.connection.request("say what a region is", Command::RegionInfo, &asked.0, &[])
+        let asked = MessageBody::default().u32(room).u32(0).u32(number).u32(0).u64(0).u64(0);
+        self.connection.request("say what a region is", DeviceCommand::RegionInfo, &asked.0, &[])
     }
 
     fn answer(&self, reply: &DeviceReply, number: u32) -> Result<RegionAnswer, DeviceError> {
@@ -86,9 +87,9 @@ const TOO_SHORT: &str = "a reply is too short";
 /// Both sides name the version that they speak. What the device adds about its limits is not read:
 /// no message here goes beyond the least limits of the protocol.
 fn agree(connection: &DeviceConnection) -> Result<(), DeviceError> {
-    let hello = Body::default().u16(VERSION.0).u16(VERSION.1).bytes(CAPABILITIES);
-    let reply = connection.request("agree on a version", Command::Version, &hello.0, &[])?;
-    let told = Fields(&reply.body);
+    let hello = MessageBody::default().u16(VERSION.0).u16(VERSION.1).bytes(CAPABILITIES);
+    let reply = connection.request("agree on a version", DeviceCommand::Version, &hello.0, &[])?;
+    let told = MessageFields(&reply.body);
     match (told.u16(0), told.u16(2)) {
         (Some(major), Some(minor)) if major == VERSION.0 && minor <= VERSION.1 => Ok(()),
         (Some(_), Some(_)) => Err(DeviceError::Unsupported("version of vfio-user that we speak")),
@@ -107,7 +108,7 @@ struct RegionAnswer {
 
 impl RegionAnswer {
     fn of(body: &[u8], number: u32) -> Result<Self, &'static str> {
-        let told = Fields(body);
+        let told = MessageFields(body);
         let answer = (|| {
             Some(Self {
                 room: told.u32(0)?,
@@ -128,7 +129,7 @@ impl RegionAnswer {
 /// The parts of a region that can be mapped, by its capabilities: where each begins, and its
 /// length. `None`: nothing is said, so all of it can. A broken list counts as one without parts.
 fn parts(body: &[u8], first: u32) -> Option<Vec<(u64, u64)>> {
-    let told = Fields(body);
+    let told = MessageFields(body);
     let mut at = first as usize;
     // Each capability lies behind the one before, so this ends.
     while at >= REGION_INFO as usize {
@@ -158,9 +159,9 @@ fn map(file: BorrowedFd<'_>, answer: &RegionAnswer, (begin, len): (u64, u64)) ->
 }
 
 impl Backing for VfioUser {
-    fn region(&self, number: u32) -> Result<Region, DeviceError> {
+    fn region(&self, number: u32) -> Result<RegisterRegion, DeviceError> {
         if number >= self.regions {
-            return Ok(Region { size: 0, mapped: Vec::new() });
+            return Ok(RegisterRegion { size: 0, mapped: Vec::new() });
         }
         let mut reply = self.region_info(number, REGION_INFO)?;
         let mut answer = self.answer(&reply, number)?;
@@ -176,13 +177,13 @@ impl Backing for VfioUser {
             let parts = parts(&reply.body, answer.capabilities).unwrap_or_else(|| vec![(0, answer.size)]);
             mapped.extend(parts.into_iter().filter_map(|part| map(file.as_fd(), &answer, part)));
         }
-        Ok(Region { size: answer.size, mapped })
+        Ok(RegisterRegion { size: answer.size, mapped })
     }
 
     fn read(&self, region: u32, offset: u64, width: usize) -> Result<u64, DeviceError> {
-        let asked = Body::default().u64(offset).u32(region).u32(width as u32);
-        let reply = self.connection.request("read a register", Command::RegionRead, &asked.0, &[])?;
-        let told = Fields(&reply.body);
+        let asked = MessageBody::default().u64(offset).u32(region).u32(width as u32);
+        let reply = self.connection.request("read a register", DeviceCommand::RegionRead, &asked.0, &[])?;
+        let told = MessageFields(&reply.body);
         let bytes = told.rest(16).filter(|bytes| bytes.len() == width);
         let bytes = bytes.ok_or_else(|| self.connection.malformed("it tells more or less of a register"))?;
         let mut value = [0; 8];
@@ -191,19 +192,19 @@ impl Backing for VfioUser {
     }
 
     fn write(&self, region: u32, offset: u64, width: usize, value: u64) -> Result<(), DeviceError> {
-        let body = Body::default().u64(offset).u32(region).u32(width as u32);
+        let body = MessageBody::default().u64(offset).u32(region).u32(width as u32);
         let body = body.bytes(&value.to_le_bytes()[..width]);
-        self.connection.post("write a register", Command::RegionWrite, &body.0)
+        self.connection.post("write a register", DeviceCommand::RegionWrite, &body.0)
     }
 
     fn map_dma(&self, iova: u64, len: u64, file: BorrowedFd<'_>) -> Result<(), DeviceError> {
-        let body = Body::default().u32(32).u32(READ_WRITE).u64(0).u64(iova).u64(len);
-        self.connection.request("map memory", Command::DmaMap, &body.0, &[file]).map(drop)
+        let body = MessageBody::default().u32(32).u32(READ_WRITE).u64(0).u64(iova).u64(len);
+        self.connection.request("map memory", DeviceCommand::DmaMap, &body.0, &[file]).map(drop)
     }
 
     fn unmap_dma(&self, iova: u64, len: u64) -> Result<(), DeviceError> {
-        let body = Body::default().u32(24).u32(0).u64(iova).u64(len);
-        self.connection.request("unmap memory", Command::DmaUnmap, &body.0, &[]).map(drop)
+        let body = MessageBody::default().u32(24).u32(0).u64(iova).u64(len);
+        self.connection.request("unmap memory", DeviceCommand::DmaUnmap, &body.0, &[]).map(drop)
     }
 
     fn vectors(&self) -> u32 {
@@ -214,15 +215,15 @@ impl Backing for VfioUser {
         let files: Vec<_> = events.iter().map(|events| events.as_fd()).collect();
         // A vector for which no event counter comes along is disabled.
         let data = irq_flag::EVENTS | irq_flag::TRIGGER;
-        let body = Body::default().u32(20).u32(data).u32(self.kind).u32(vector).u32(1);
-        self.connection.request("enable an interrupt", Command::SetIrqs, &body.0, &files).map(drop)
+        let body = MessageBody::default().u32(20).u32(data).u32(self.kind).u32(vector).u32(1);
+        self.connection.request("enable an interrupt", DeviceCommand::SetIrqs, &body.0, &files).map(drop)
     }
 
     fn reset(&self) -> Result<(), DeviceError> {
         if !self.resets {
             return Err(DeviceError::Unsupported("reset"));
         }
-        self.connection.request("reset itself", Command::Reset, &[], &[]).map(drop)
+        self.connection.request("reset itself", DeviceCommand::Reset, &[], &[]).map(drop)
     }
 
     fn close(&self) {
@@ -238,8 +239,8 @@ impl Backing for VfioUser {
 mod tests {
     use super::*;
 
-    fn capability(kind: u16, next: u32) -> Body {
-        Body(vec![0; REGION_INFO as usize]).u16(kind).u16(1).u32(next)
+    fn capability(kind: u16, next: u32) -> MessageBody {
+        MessageBody(vec![0; REGION_INFO as usize]).u16(kind).u16(1).u32(next)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::DeviceError;
 use crate::lock::lock;
-use crate::vfio_user::message::{Command, HEADER, MessageHeader};
+use crate::vfio_user::message::{DeviceCommand, HEADER, MessageHeader};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -55,7 +55,7 @@ impl DeviceConnection {
     pub(crate) fn request(
         &self,
         what: &'static str,
-        command: Command,
+        command: DeviceCommand,
         body: &[u8],
         files: &[BorrowedFd<'_>],
     ) -> Result<DeviceReply, DeviceError> {
@@ -87,7 +87,12 @@ impl DeviceConnection {
 
     /// Sends a request that wants no reply. A handler never waits here: if there is no room, its
     /// message is kept and sent with the next one, up to a bound.
-    pub(crate) fn post(&self, what: &'static str, command: Command, body: &[u8]) -> Result<(), DeviceError> {
+    pub(crate) fn post(
+        &self,
+        what: &'static str,
+        command: DeviceCommand,
+        body: &[u8],
+    ) -> Result<(), DeviceError> {
         let header =
             MessageHeader { no_reply: true, ..MessageHeader::request(self.id(), command, body.len()) };
         let message = [&header.encode(), body].concat();

@@ -4,7 +4,7 @@
 /// What a message asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub enum Command {
+pub enum DeviceCommand {
     /// Agree on a version.
     Version = 1,
     /// The device may access memory of the driver.
@@ -27,7 +27,7 @@ pub enum Command {
     Reset = 13,
 }
 
-impl Command {
+impl DeviceCommand {
     const ALL: [Self; 10] = [
         Self::Version,
         Self::DmaMap,
@@ -62,7 +62,7 @@ const ERROR: u32 = 1 << 5;
 pub struct MessageHeader {
     /// The reply has the same.
     pub id: u16,
-    /// See [`Command`].
+    /// See [`DeviceCommand`].
     pub command: u16,
     /// Bytes of the message, with its header.
     pub size: u32,
@@ -76,7 +76,7 @@ pub struct MessageHeader {
 
 impl MessageHeader {
     /// A request with `len` bytes of body.
-    pub fn request(id: u16, command: Command, len: usize) -> Self {
+    pub fn request(id: u16, command: DeviceCommand, len: usize) -> Self {
         let size = (HEADER + len) as u32;
         Self { id, command: command as u16, size, is_reply: false, no_reply: false, error: None }
     }
@@ -103,7 +103,7 @@ impl MessageHeader {
 
     /// Reads a header. `None` if its size can't be, or it is neither a request nor a reply.
     pub fn decode(bytes: &[u8; HEADER]) -> Option<Self> {
-        let fields = Fields(bytes);
+        let fields = MessageFields(bytes);
         let (size, flags, error) = (fields.u32(4)?, fields.u32(8)?, fields.u32(12)?);
         let fits = (HEADER..=LONGEST).contains(&(size as usize));
         let is_reply = match flags & KIND {
@@ -124,9 +124,9 @@ impl MessageHeader {
 
 /// Numbers in the body of a message that came. `None` where the body is too short.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields<'a>(pub &'a [u8]);
+pub struct MessageFields<'a>(pub &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> MessageFields<'a> {
     fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         self.0.get(at..)?.first_chunk().copied()
     }
@@ -154,9 +154,9 @@ impl<'a> Fields<'a> {
 
 /// The body of a message that is sent: numbers, one after another.
 #[derive(Clone, Debug, Default)]
-pub struct Body(pub Vec<u8>);
+pub struct MessageBody(pub Vec<u8>);
 
-impl Body {
+impl MessageBody {
     /// Appends a number of 16 bits.
     #[must_use]
     pub fn u16(self, number: u16) -> Self {
@@ -190,7 +190,7 @@ pub const VERSION: (u16, u16) = (0, 1);
 /// more.
 pub const CAPABILITIES: &[u8] = b"{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576}}\0";
 
-/// Bits of [`Command::DeviceInfo`]'s flags.
+/// Bits of [`DeviceCommand::DeviceInfo`]'s flags.
 pub mod device_flag {
     /// It can be reset.
     pub const RESET: u32 = 1;
@@ -198,7 +198,7 @@ pub mod device_flag {
     pub const PCI: u32 = 2;
 }
 
-/// Bits of [`Command::RegionInfo`]'s flags.
+/// Bits of [`DeviceCommand::RegionInfo`]'s flags.
 pub mod region_flag {
     /// It can be read.
     pub const READ: u32 = 1;
@@ -213,7 +213,7 @@ pub mod region_flag {
 /// The capability of a region that says which parts of it can be mapped.
 pub const SPARSE_MAP: u16 = 1;
 
-/// Bits of [`Command::SetIrqs`]'s flags.
+/// Bits of [`DeviceCommand::SetIrqs`]'s flags.
 pub mod irq_flag {
     /// No data follow.
     pub const NO_DATA: u32 = 1;
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_it_was_written() {
-        let request = MessageHeader::request(7, Command::RegionWrite, 24);
+        let request = MessageHeader::request(7, DeviceCommand::RegionWrite, 24);
         assert_eq!(MessageHeader::decode(&request.encode()), Some(request));
-        assert_eq!(Command::of(request.command), Some(Command::RegionWrite));
+        assert_eq!(DeviceCommand::of(request.command), Some(DeviceCommand::RegionWrite));
         for error in [None, Some(22)] {
             let reply = request.reply(4, error);
             assert_eq!(MessageHeader::decode(&reply.encode()), Some(reply));
@@ -242,19 +242,19 @@ mod tests {
 
     #[test]
     fn a_header_that_can_t_be_is_refused() {
-        let good = MessageHeader::request(7, Command::Reset, 0).encode();
+        let good = MessageHeader::request(7, DeviceCommand::Reset, 0).encode();
         for (at, byte) in [(4, 15), (7, 1), (8, 2)] {
             let mut bad = good;
             bad[at] = byte;
             assert_eq!(MessageHeader::decode(&bad), None, "byte {at}");
         }
-        assert_eq!(Command::of(0), None);
+        assert_eq!(DeviceCommand::of(0), None);
     }
 
     #[test]
     fn numbers_beyond_the_end_are_not_there() {
-        let body = Body::default().u16(1).u32(2).u64(3);
-        let fields = Fields(&body.0);
+        let body = MessageBody::default().u16(1).u32(2).u64(3);
+        let fields = MessageFields(&body.0);
         assert_eq!((fields.u16(0), fields.u32(2), fields.u64(6)), (Some(1), Some(2), Some(3)));
         assert_eq!((fields.u64(7), fields.u32(usize::MAX), fields.rest(15)), (None, None, None));
         assert_eq!(fields.rest(14), Some(&[][..]));

@@ -17,11 +17,11 @@ pub struct DeviceMemory {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedWord {}
 }
 
 /// The widths of an access: `u8`, `u16`, `u32` and `u64`.
-pub trait RegisterWord: Copy + sealed::Sealed {
+pub trait RegisterWord: Copy + sealed::SealedWord {
     /// The number of bytes.
     const BYTES: usize = size_of::<Self>();
     /// As the lower bits of a `u64`.
@@ -36,7 +36,7 @@ pub trait RegisterWord: Copy + sealed::Sealed {
 
 macro_rules! word {
     ($word:ty, $atomic:ty) => {
-        impl sealed::Sealed for $word {}
+        impl sealed::SealedWord for $word {}
 
         impl RegisterWord for $word {
             fn widen(self) -> u64 {

@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
-    SocketType, connect, sendmsg, shutdown, socket_with, socketpair,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
+    SocketFlags, SocketType, connect, sendmsg, shutdown, socket_with, socketpair,
 };
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -99,7 +99,10 @@ impl DeviceStream {
                 Err(e) => return Err(e),
                 Ok(message) if message.unknown => {
                     self.hang_up();
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, "an unknown control message came"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "an unknown control message came",
+                    ));
                 }
                 Ok(mut message) => {
                     files.append(&mut message.files);

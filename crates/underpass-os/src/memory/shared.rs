@@ -110,7 +110,14 @@ impl Memory {
         // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
         // cannot be filled see `is_damaged`.
         let base = unsafe {
-            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, offset)
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )
         }?;
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
