@@ -17,6 +17,7 @@ mod cell;
 mod channel;
 mod copy_counts;
 mod donation;
+mod lane;
 pub mod layout;
 #[cfg(not(underpass_loom))]
 mod opaque_copy;
@@ -44,6 +45,12 @@ pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
 #[doc(hidden)] // For memory that more than two domains share.
 pub use opaque_copy::copy as opaque_copy;
+#[cfg(not(underpass_loom))]
+pub use lane::MappedLane;
+pub use lane::{
+    BadLaneSizes, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver, LaneSender, LaneSizes, LaneWord,
+    Reservation, Unposted, WhenFull,
+};
 #[cfg(not(underpass_loom))]
 pub use overflow::{OverflowBuffer, OverflowSource, OverflowView};
 pub use payload::{Payload, PayloadSink};

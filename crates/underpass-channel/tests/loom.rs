@@ -10,6 +10,8 @@ use std::sync::Arc as Shared;
 mod donation;
 #[path = "loom/rows.rs"]
 mod rows;
+#[path = "loom/lane.rs"]
+mod lane;
 #[path = "loom/started.rs"]
 mod started;
 #[path = "loom/tasks.rs"]

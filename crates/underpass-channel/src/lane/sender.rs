@@ -1,0 +1,324 @@
+//! The end of a lane that posts. The steps A1 to A4 are those of `README.md`.
+
+use crate::attention::{Attention, Doorbell, Fence};
+use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord, RecordHead, Ring};
+use crate::lane::sizes::{HEAD, LaneSizes, WhenFull, record};
+use std::ops::DerefMut;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use underpass_seam::atomic::{Ordering, fence};
+use underpass_wire::Sink;
+
+/// Why nothing was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unposted {
+    /// There are not enough credits now.
+    Full,
+    /// The message is longer than the longest of this lane.
+    TooLong,
+    /// The system has refused a page of the lane's memory.
+    Damaged,
+    /// The receiver has written what no honest receiver writes. The lane is of no more use.
+    Malformed,
+}
+
+/// The end of a lane that posts.
+///
+/// | field | meaning |
+/// |---|---|
+/// | `posted`, `end` | the number of messages that were posted, and the position of the next record |
+/// | `first` | the number of the oldest message that is neither known to be taken nor given up |
+/// | `taken` | the last value of `Taken` that was seen |
+/// | `starts` | where the record of each message from `first` on begins, by its number modulo the length |
+#[derive(Debug)]
+pub struct LaneSender<M> {
+    ring: Ring<M>,
+    sizes: LaneSizes,
+    posted: u64,
+    end: u64,
+    first: u64,
+    taken: u64,
+    dropped: u64,
+    malformed: bool,
+    starts: Box<[u64]>,
+}
+
+impl<M: LaneMemory> LaneSender<M> {
+    /// The sending end of fresh memory.
+    pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
+        let starts = vec![0; sizes.items()].into_boxed_slice();
+        let ring = Ring::new(memory, &sizes);
+        Self { ring, sizes, posted: 0, end: 0, first: 0, taken: 0, dropped: 0, malformed: false, starts }
+    }
+
+    /// The sizes of the lane.
+    pub fn sizes(&self) -> LaneSizes {
+        self.sizes
+    }
+
+    /// How many messages were posted.
+    pub fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// How many messages were given up to make room for others. The receiver may have taken the
+    /// last few of them at that moment, so this is an upper bound of its loss.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many messages the receiver has not taken yet.
+    ///
+    /// # Errors
+    /// [`Unposted::Malformed`].
+    pub fn queued(&mut self) -> Result<u64, Unposted> {
+        self.refresh()?;
+        Ok(self.posted - self.first)
+    }
+
+    /// *Post, A1.* Reserves room for a message of at most `most` bytes. The message is written in
+    /// place, and is posted by [`Reservation::commit`].
+    ///
+    /// # Errors
+    /// [`Unposted`], each with its reason.
+    #[inline]
+    pub fn reserve(&mut self, most: usize) -> Result<Reservation<&mut Self>, Unposted> {
+        Reservation::on(self, most)
+    }
+
+    /// *Post, A1.*
+    #[inline]
+    fn provide(&mut self, most: usize) -> Result<(), Unposted> {
+        if most > self.sizes.longest() {
+            return Err(Unposted::TooLong);
+        }
+        if self.ring.memory.is_damaged() {
+            return Err(Unposted::Damaged);
+        }
+        if self.malformed {
+            return Err(Unposted::Malformed);
+        }
+        if !self.has_room(most) {
+            self.make_room(most)?;
+        }
+        Ok(())
+    }
+
+    /// Posts `bytes`. Returns their number. `stamp_ms` is the sender's clock.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    #[inline]
+    pub fn post(&mut self, bytes: &[u8], stamp_ms: u32) -> Result<u64, Unposted> {
+        let mut reservation = self.reserve(bytes.len())?;
+        reservation.put(bytes);
+        Ok(reservation.commit(stamp_ms)?.0)
+    }
+
+    /// Where the record of the oldest message begins that is neither known to be taken nor given
+    /// up.
+    #[inline]
+    fn oldest(&self) -> u64 {
+        match self.first == self.posted {
+            true => self.end,
+            false => self.starts[(self.first % self.starts.len() as u64) as usize],
+        }
+    }
+
+    #[inline]
+    fn has_room(&self, most: usize) -> bool {
+        let used = self.end - self.oldest();
+        self.posted - self.first < self.starts.len() as u64
+            && used + record(most) as u64 <= self.sizes.bytes() as u64
+    }
+
+    #[cold]
+    fn make_room(&mut self, most: usize) -> Result<(), Unposted> {
+        self.refresh()?;
+        if self.has_room(most) {
+            return Ok(());
+        }
+        if self.sizes.when_full() == WhenFull::Refuse {
+            return Err(Unposted::Full);
+        }
+        // A1'. The last posted record always stays (O2): it and the new one have room together.
+        while !self.has_room(most) {
+            self.first += 1;
+            self.dropped += 1;
+        }
+        // SYNC with `Oldest` load in `LaneReceiver::catch_up`: `Posted` of the record there.
+        self.ring.memory.word(LaneWord::Oldest).store(self.oldest(), Ordering::Release);
+        // SYNC with the fence in `LaneReceiver::was_overwritten`: a receiver that reads a byte of
+        // the new record sees the new `Oldest`.
+        fence(Ordering::Release);
+        Ok(())
+    }
+
+    /// Learns what the receiver has taken.
+    fn refresh(&mut self) -> Result<(), Unposted> {
+        // SYNC with `Taken` store in `LaneReceiver::taken`: the receiver's copies are made.
+        let taken = self.ring.memory.word(LaneWord::Taken).load(Ordering::Acquire);
+        if self.malformed || taken < self.taken || taken > self.posted {
+            self.malformed = true;
+            return Err(Unposted::Malformed);
+        }
+        self.taken = taken;
+        self.first = self.first.max(taken);
+        Ok(())
+    }
+
+    /// Whether a message of `most` bytes could be posted now.
+    ///
+    /// # Errors
+    /// [`Unposted::TooLong`] and [`Unposted::Malformed`].
+    pub fn could_post(&mut self, most: usize) -> Result<bool, Unposted> {
+        if most > self.sizes.longest() {
+            return Err(Unposted::TooLong);
+        }
+        self.refresh()?;
+        Ok(self.sizes.when_full() == WhenFull::DropOldest || self.has_room(most))
+    }
+
+    /// *Post, A4.* Call it after each post. Returns how the receiver must be notified, and obliges
+    /// the caller to do that.
+    #[inline]
+    pub fn after_post(&self, with: Fence) -> Doorbell {
+        Attention::new(self.ring.memory.attention(LaneEnd::Receiver)).after_post(with)
+    }
+
+    /// This end's clock when it posted the oldest message that the receiver has not taken: a hint,
+    /// since the receiver could write there.
+    ///
+    /// # Errors
+    /// [`Unposted::Malformed`].
+    pub fn oldest_stamp_ms(&mut self) -> Result<Option<u32>, Unposted> {
+        self.refresh()?;
+        Ok((self.first != self.posted).then(|| self.ring.head(self.oldest()).stamp_ms))
+    }
+
+    /// Whether the receiver waits for a message: a hint.
+    pub fn receiver_waits(&self) -> bool {
+        Attention::new(self.ring.memory.attention(LaneEnd::Receiver)).is_unpolled()
+    }
+
+    /// *Wait, W1.* The barrier and [`could_post`](Self::could_post) must follow.
+    pub fn announce_wait(&self) {
+        Attention::new(self.ring.memory.attention(LaneEnd::Sender)).set_unpolled();
+    }
+
+    /// Withdraws [`announce_wait`](Self::announce_wait). The receiver may have rung already.
+    pub fn end_wait(&self) {
+        Attention::new(self.ring.memory.attention(LaneEnd::Sender)).look();
+    }
+
+    /// Tells the receiver that no message will follow.
+    pub fn finish(&self) {
+        // SYNC with `Finished` load in `LaneReceiver::is_finished`: all posts.
+        self.ring.memory.word(LaneWord::Finished).store(1, Ordering::Release);
+    }
+
+    /// The messages that the receiver has not received, oldest first, with their numbers. Call it
+    /// when the receiver is gone. A message with a lower number may have been received, unless it
+    /// was given up.
+    ///
+    /// A hostile receiver may have changed the bytes. A message whose length it has changed is left
+    /// out, and counts as one that may have been received.
+    pub fn unreceived(&mut self) -> Vec<(u64, Vec<u8>)> {
+        if self.refresh().is_err() {
+            return Vec::new();
+        }
+        let untaken = self.first..self.posted;
+        untaken.filter_map(|number| Some((number, self.posted_bytes(number)?))).collect()
+    }
+
+    /// The bytes of message `number`, which the receiver has not taken.
+    fn posted_bytes(&self, number: u64) -> Option<Vec<u8>> {
+        let start = |number: u64| match number == self.posted {
+            true => self.end,
+            false => self.starts[(number % self.starts.len() as u64) as usize],
+        };
+        let (begin, end) = (start(number), start(number + 1));
+        let len = self.ring.head(begin).len as usize;
+        if record(len.min(self.sizes.longest())) as u64 != end - begin {
+            return None;
+        }
+        let mut bytes = vec![0; len.min(self.sizes.longest())];
+        self.ring.get(begin + HEAD as u64, &mut bytes);
+        Some(bytes)
+    }
+
+    /// *Post, A2 and A3.* The record at the end of the ring has `len` bytes.
+    #[inline]
+    fn publish(&mut self, len: usize, stamp_ms: u32) -> u64 {
+        let number = self.posted;
+        self.ring.put_head(self.end, RecordHead { len: len as u32, stamp_ms, number });
+        self.starts[(number % self.starts.len() as u64) as usize] = self.end;
+        self.end += record(len) as u64;
+        self.posted += 1;
+        // SYNC with `Posted` load in `LaneReceiver`: the record.
+        self.ring.memory.word(LaneWord::Posted).store(self.posted, Ordering::Release);
+        number
+    }
+}
+
+/// Room for one message, which is written in place. If it is dropped, nothing is posted. `L` leads
+/// to the lane: a reference, or the guard of a lock.
+#[derive(Debug)]
+#[must_use = "nothing is posted before `commit`"]
+pub struct Reservation<L> {
+    lane: L,
+    len: usize,
+    most: usize,
+    overflowed: bool,
+}
+
+impl<M: LaneMemory, L: DerefMut<Target = LaneSender<M>>> Reservation<L> {
+    /// Reserves room for a message of at most `most` bytes on `lane`.
+    ///
+    /// # Errors
+    /// As [`LaneSender::reserve`].
+    #[inline]
+    pub fn on(mut lane: L, most: usize) -> Result<Self, Unposted> {
+        lane.provide(most)?;
+        Ok(Self { lane, len: 0, most, overflowed: false })
+    }
+
+    /// How many more bytes there is room for.
+    pub fn left(&self) -> usize {
+        self.most - self.len
+    }
+
+    /// Posts the bytes that were put. Returns the message's number, and the lane.
+    ///
+    /// # Errors
+    /// [`Unposted::TooLong`] if more bytes were put than were reserved, or a file.
+    /// [`Unposted::Damaged`].
+    #[inline]
+    pub fn commit(mut self, stamp_ms: u32) -> Result<(u64, L), Unposted> {
+        if self.overflowed {
+            return Err(Unposted::TooLong);
+        }
+        if self.lane.ring.memory.is_damaged() {
+            return Err(Unposted::Damaged);
+        }
+        let number = self.lane.publish(self.len, stamp_ms);
+        Ok((number, self.lane))
+    }
+}
+
+impl<M: LaneMemory, L: DerefMut<Target = LaneSender<M>>> Sink for Reservation<L> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.left() {
+            self.overflowed = true;
+            return;
+        }
+        let at = self.lane.end + (HEAD + self.len) as u64;
+        self.lane.ring.put(at, bytes);
+        self.len += bytes.len();
+    }
+
+    fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+}
