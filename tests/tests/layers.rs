@@ -40,6 +40,7 @@ const FACADE: Room = Room {
         "underpass-device",
         "underpass-io",
         "underpass-macros",
+        "underpass-port",
         "underpass-processor",
         "underpass-rpc",
         "underpass-sandbox",
@@ -82,6 +83,21 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         because: "data transfer, threads and processors meet here, and only here",
+        ..BARE
+    },
+    Room {
+        name: "underpass-port",
+        tests: &["underpass"],
+        rooms: &[
+            "underpass-channel",
+            "underpass-macros",
+            "underpass-os",
+            "underpass-rpc",
+            "underpass-sync",
+            "underpass-threads",
+            "underpass-wire",
+        ],
+        because: "a port is lanes between domains that have a binding, and threads that wait for them",
         ..BARE
     },
     Room {

@@ -519,6 +519,15 @@ pub mod io {
     pub use underpass_io::*;
 }
 
+/// Ports: messages that are not answered, from many domains to one.
+///
+/// A call waits for its reply. A message to a port does not: its sender goes on as soon as there is
+/// room, and the owner receives when it likes.
+pub mod port {
+    #[doc(inline)]
+    pub use underpass_port::*;
+}
+
 /// Sandboxed domains, which can do nothing but serve and call their bindings: see [`Sandbox`].
 ///
 /// A program puts a part of itself, or another program, behind a binding. It takes everything else

@@ -61,3 +61,42 @@ pub fn say(text: &[u8]) {
         }
     }
 }
+
+/// What another process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It lives.
+    Alive,
+    /// It is stopped, by a signal or by a debugger.
+    Stopped,
+    /// It is ending, or has ended and was not waited for.
+    Exiting,
+    /// There is no such process, or this domain can't see it.
+    Gone,
+}
+
+/// What the process `pid` does, as `/proc` says. Its number may belong to a later process.
+///
+/// # Examples
+/// ```
+/// use underpass_os::process::{ProcessState, state_of};
+///
+/// assert_eq!(state_of(std::process::id()), ProcessState::Alive);
+/// assert_eq!(state_of(0), ProcessState::Gone);
+/// ```
+pub fn state_of(pid: u32) -> ProcessState {
+    /// `PF_EXITING` of the kernel's `sched.h`.
+    const EXITING: u64 = 4;
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return ProcessState::Gone };
+    // The name of the program stands in parentheses, and may contain any.
+    let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    let state = fields.next().unwrap_or_default();
+    // Between them: parent, group, session, terminal, and the terminal's group.
+    let flags = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0_u64);
+    match state {
+        "Z" | "X" | "x" => ProcessState::Exiting,
+        _ if flags & EXITING != 0 => ProcessState::Exiting,
+        "T" | "t" => ProcessState::Stopped,
+        _ => ProcessState::Alive,
+    }
+}

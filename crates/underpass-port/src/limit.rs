@@ -1,0 +1,22 @@
+//! How long a caller waits.
+
+use std::time::{Duration, Instant};
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Not at all.
+    Now,
+    /// Until then.
+    Until(Instant),
+    /// For ever.
+    Endless,
+}
+
+impl Limit {
+    /// For `span` from now.
+    pub(crate) fn of(span: Duration) -> Self {
+        // A time that the clock does not reach is no limit.
+        Instant::now().checked_add(span).map_or(Self::Endless, Self::Until)
+    }
+}

@@ -1,0 +1,333 @@
+//! A port as its owner has it: its lanes, and those that receivers look at. The steps R1, R2 and W1
+//! to W3 are those of `README.md`.
+
+use crate::arrival::{LaneEnded, SenderId, WhyEnded};
+use crate::bell::Bell;
+use crate::guard::lock;
+use crate::lane_slot::{BindingLanes, Look, OwnedLane, Slot};
+use crate::open::{OpenError, OpenRefused, Opened, PortOpen};
+use crate::quota::{Charge, Quota};
+use crate::waiters::Waiters;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use underpass_channel::{Fence, LaneHead, LaneReceiver, LaneSizes, MappedLane, WhenFull};
+use underpass_os::foreign::SendingEnd;
+use underpass_os::{Socket, barrier, fork};
+use underpass_rpc::{CallError, Peer, binding_state, caller};
+use underpass_sync::Mutex;
+use underpass_threads::blocking;
+
+/// A port.
+#[derive(Debug)]
+pub(crate) struct PortCore {
+    sizes: LaneSizes,
+    /// The hash of the messages' type.
+    of: u64,
+    quota: Arc<Quota>,
+    lanes: Mutex<Lanes>,
+    pub(crate) waiters: Waiters,
+    /// How often a receiver has rung for room.
+    rings: AtomicU64,
+}
+
+/// The lanes of a port.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    slots: Vec<Option<Box<Slot>>>,
+    /// Places of the ready list.
+    ready: VecDeque<usize>,
+    /// Lanes there are, and lanes that there ever were.
+    count: usize,
+    last: u64,
+    receivers: usize,
+    /// Whether senders can still connect.
+    served: bool,
+}
+
+/// What a receiver has taken.
+pub(crate) enum Taken {
+    /// A message, whose bytes are in the receiver's buffer, and the lane of a sender that is to be
+    /// rung for.
+    Message(SenderId, LaneHead, Option<Arc<OwnedLane>>),
+    /// The end of a lane, which is to be dropped without the lock.
+    Ended(LaneEnded, Box<Slot>),
+}
+
+impl Lanes {
+    /// *Receive, R1.* What comes next, if something is there.
+    pub(crate) fn take(&mut self, into: &mut Vec<u8>) -> Option<Taken> {
+        for _ in 0..self.ready.len() {
+            let place = *self.ready.front()?;
+            let Some(slot) = self.slots[place].as_mut() else {
+                self.ready.pop_front();
+                continue;
+            };
+            match slot.look(into) {
+                Look::Nothing => self.ready.rotate_left(1),
+                Look::Message(head, turn) => {
+                    let room = slot.sender_waits().then(|| slot.lane.clone());
+                    let taken = Taken::Message(slot.lane.from, head, room);
+                    if turn {
+                        self.ready.rotate_left(1);
+                    }
+                    return Some(taken);
+                }
+                Look::End(ended) => {
+                    self.ready.pop_front();
+                    return self.remove(place).map(|slot| Taken::Ended(ended, slot));
+                }
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Box<Slot>> {
+        let slot = self.slots[place].take()?;
+        self.count -= 1;
+        Some(slot)
+    }
+
+    /// *Wait, W1 to W3.* Returns whether a lane of the ready list has something.
+    pub(crate) fn announce_wait(&mut self) -> bool {
+        if self.ready.is_empty() {
+            return false;
+        }
+        let slots = &mut self.slots;
+        self.ready.retain(|&place| slots[place].as_ref().inspect(|slot| slot.announce_wait()).is_some());
+        barrier::heavy();
+        self.ready.retain(|&place| {
+            let Some(slot) = slots[place].as_mut() else { return false };
+            slot.is_ready = slot.has_something();
+            slot.is_ready
+        });
+        !self.ready.is_empty()
+    }
+
+    fn has_something(&self) -> bool {
+        let mut ready = self.ready.iter().filter_map(|&place| self.slots[place].as_ref());
+        ready.any(|slot| slot.has_something())
+    }
+
+    /// Whether nothing will ever come.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.served && self.count == 0
+    }
+
+    /// How many messages wait, how long the oldest one has waited as its sender says, in ms, and
+    /// how many lanes there are.
+    pub(crate) fn queued(&self, now_ms: u32) -> (u64, Option<u32>, usize) {
+        let slots = self.slots.iter().flatten();
+        let queued = slots.clone().map(|slot| slot.receiver.queued()).sum();
+        let oldest = slots.filter_map(|slot| slot.receiver.oldest_stamp_ms());
+        (queued, oldest.map(|stamp| now_ms.wrapping_sub(stamp)).max(), self.count)
+    }
+}
+
+impl PortCore {
+    pub(crate) fn new(sizes: LaneSizes, of: u64, memory_of_user: u64) -> Self {
+        let lanes = Lanes {
+            slots: Vec::new(),
+            ready: VecDeque::new(),
+            count: 0,
+            last: 0,
+            receivers: 1,
+            served: true,
+        };
+        barrier::register();
+        Self {
+            sizes,
+            of,
+            quota: Quota::new(memory_of_user),
+            lanes: Mutex::new(lanes),
+            waiters: Waiters::new(),
+            rings: AtomicU64::new(0),
+        }
+    }
+
+    /// The lanes, under their lock.
+    pub(crate) fn lanes(&self) -> underpass_sync::MutexGuard<'_, Lanes> {
+        lock(&self.lanes)
+    }
+
+    /// Rings for the sender of `lane`, which waits for room.
+    pub(crate) fn ring_for_room(&self, lane: &OwnedLane) {
+        // Relaxed: a count.
+        self.rings.fetch_add(1, Ordering::Relaxed);
+        lane.ring_for_room();
+    }
+
+    /// How often a receiver has rung for room.
+    pub(crate) fn rings(&self) -> u64 {
+        self.rings.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sizes(&self) -> LaneSizes {
+        self.sizes
+    }
+
+    /// *R2.* Returns whether the caller has to give a token, without the lock.
+    #[inline]
+    pub(crate) fn hand_on(&self, lanes: &mut Lanes) -> bool {
+        self.waiters.any() && (lanes.has_something() || lanes.announce_wait())
+    }
+
+    /// Puts a lane into the ready list: its sender has rung, or it is over.
+    pub(crate) fn look_at(&self, place: usize, from: SenderId) {
+        // A child has none of its parent's lanes.
+        if fork::is_forked() {
+            return;
+        }
+        let mut lanes = self.lanes();
+        let Some(slot) = lanes.slots.get_mut(place).and_then(Option::as_mut) else { return };
+        if slot.lane.from != from {
+            return;
+        }
+        if !std::mem::replace(&mut slot.is_ready, true) {
+            lanes.ready.push_back(place);
+        }
+        drop(lanes);
+        self.waiters.ring();
+    }
+
+    /// Ends the lane of `from`, whose message was no value of the port's type.
+    pub(crate) fn end(&self, from: SenderId) -> LaneEnded {
+        let mut lanes = self.lanes();
+        let mut slots = lanes.slots.iter();
+        let place = slots.position(|slot| slot.as_ref().is_some_and(|slot| slot.lane.from == from));
+        let slot = place.and_then(|place| lanes.remove(place));
+        drop(lanes);
+        match slot {
+            Some(slot) => slot.ended(Some(WhyEnded::Malformed)),
+            None => LaneEnded { from, why: WhyEnded::Malformed, messages: 0 },
+        }
+    }
+
+    pub(crate) fn add_receiver(&self) {
+        self.lanes().receivers += 1;
+    }
+
+    /// A receiver is gone. With the last one go all lanes.
+    pub(crate) fn drop_receiver(&self) {
+        let mut lanes = self.lanes();
+        lanes.receivers -= 1;
+        if lanes.receivers == 0 {
+            let slots = std::mem::take(&mut lanes.slots);
+            (lanes.count, lanes.ready) = (0, VecDeque::new());
+            drop(lanes);
+            drop(slots);
+        }
+    }
+
+    /// Makes the lane of `peer`. Its bell is not watched yet.
+    fn lane(
+        self: &Arc<Self>,
+        peer: &Peer,
+        light: bool,
+        room: SendingEnd,
+        charge: Charge,
+    ) -> io::Result<Made> {
+        let (memory, file) = MappedLane::create(self.sizes)?;
+        let (bell, theirs) = Bell::new()?;
+        let mut lanes = self.lanes();
+        let empty = lanes.slots.iter().position(Option::is_none);
+        let place = empty.unwrap_or_else(|| {
+            lanes.slots.push(None);
+            lanes.slots.len() - 1
+        });
+        lanes.last += 1;
+        let lane = Arc::new(OwnedLane {
+            port: Arc::downgrade(self),
+            from: SenderId { lane: lanes.last, binding: peer.binding_id() },
+            place,
+            bell,
+            room,
+            fence: if light { Fence::Light } else { Fence::Full },
+            pid: peer.pid(),
+            over: AtomicU8::new(0),
+            _charge: charge,
+        });
+        let slot = Slot::new(lane.clone(), LaneReceiver::new(Arc::new(memory), self.sizes));
+        // Nobody can have posted yet, so this needs no barrier.
+        slot.announce_wait();
+        lanes.slots[place] = Some(Box::new(slot));
+        lanes.count += 1;
+        drop(lanes);
+        Bell::watch(&lane)?;
+        Ok(Made { lane, file, theirs })
+    }
+}
+
+/// A lane that was made, and the files for its sender.
+struct Made {
+    lane: Arc<OwnedLane>,
+    file: OwnedFd,
+    theirs: OwnedFd,
+}
+
+/// The implementation of the internal interface. When it is dropped, no sender connects any more.
+#[derive(Debug)]
+pub(crate) struct Opener(Arc<PortCore>);
+
+impl Opener {
+    pub(crate) fn of(port: &Arc<PortCore>) -> Self {
+        Self(port.clone())
+    }
+
+    fn make(&self, of: u64, light: bool, room: OwnedFd) -> Result<Opened, OpenError> {
+        let port = &self.0;
+        let refused = |why| Err(OpenError::Refused(why));
+        if !Socket::is_one(&room) {
+            // To close a file of an unknown kind may take long.
+            blocking(|| drop(room));
+            return Err(CallError::ProtocolViolation("the bell is no connection".to_owned()).into());
+        }
+        let no_room = |e: io::Error| OpenError::Refused(OpenRefused::NoResources(e.to_string()));
+        let room = SendingEnd::adopt(room).map_err(no_room)?;
+        if of != port.of {
+            return refused(OpenRefused::AnotherType);
+        }
+        if port.lanes().receivers == 0 {
+            return refused(OpenRefused::NoReceivers);
+        }
+        let Some(peer) = caller() else { return refused(OpenRefused::NoReceivers) };
+        let own = peer.pid() == std::process::id();
+        let Some(charge) = port.quota.charge(peer.uid(), port.sizes.memory() as u64, own) else {
+            return refused(OpenRefused::MemoryOfUser);
+        };
+        let light = light && barrier::register();
+        let made = port.lane(&peer, light, room, charge).map_err(no_room)?;
+        if let Some(lanes) = binding_state(BindingLanes::default) {
+            lanes.add(&made.lane);
+        }
+        Ok(Opened {
+            lane: made.lane.from.lane,
+            items: port.sizes.items() as u64,
+            longest: port.sizes.longest() as u64,
+            bytes: port.sizes.bytes() as u64,
+            drop_oldest: port.sizes.when_full() == WhenFull::DropOldest,
+            light,
+            memory: made.file,
+            bell: made.theirs,
+        })
+    }
+}
+
+impl PortOpen for Opener {
+    fn open(&self, port: u64, light: bool, room: OwnedFd) -> Result<Opened, OpenError> {
+        self.make(port, light, room)
+    }
+
+    fn ask(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.0.lanes().served = false;
+        self.0.waiters.ring();
+    }
+}

@@ -1,0 +1,220 @@
+//! A sender's end of its lane, which the clones of the sender share.
+
+use crate::bell::{Bell, Rung};
+use crate::errors::{ConnectError, PortSendError};
+use crate::guard::lock;
+use crate::limit::Limit;
+use crate::open::{OpenError, Opened, PortOpen, PortOpenClient};
+use crate::waiters::{Unwoken, Waiters};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use underpass_channel::{Doorbell, Fence, LaneSender, LaneSizes, MappedLane, Unposted, WhenFull};
+use underpass_os::foreign::SendingEnd;
+use underpass_os::{Connected, barrier, clock, fork};
+use underpass_sync::{Mutex, MutexGuard};
+use underpass_wire::Encode;
+
+/// The lock of a lane's sending end.
+pub(crate) type HeldLane<'a> = MutexGuard<'a, LaneSender<MappedLane>>;
+
+/// A sender's end.
+#[derive(Debug)]
+pub(crate) struct SenderEnd {
+    lane: Mutex<LaneSender<MappedLane>>,
+    /// The owner rings it when there is room.
+    room: Bell,
+    /// Rings for the owner when there is a message.
+    ring: SendingEnd,
+    fence: Fence,
+    waiters: Waiters,
+    /// How often this end has rung.
+    rings: AtomicU64,
+    ended: AtomicBool,
+    /// The owner's process, 0 if this domain can't see it.
+    owner: u32,
+    number: u64,
+    stub: PortOpenClient,
+}
+
+impl Rung for SenderEnd {
+    fn bell(&self) -> &Bell {
+        &self.room
+    }
+
+    fn rang(&self) {
+        self.waiters.ring();
+    }
+
+    fn hung_up(&self) {
+        // SYNC with `ended` load in `has_ended`: the last value of the receiver's count.
+        self.ended.store(true, Ordering::Release);
+        self.waiters.ring();
+    }
+}
+
+impl SenderEnd {
+    /// Asks the owner at the other end of `stub` for a lane.
+    pub(crate) fn connect(stub: PortOpenClient, of: u64) -> Result<Arc<Self>, ConnectError> {
+        let (room, theirs) = Bell::new().map_err(ConnectError::System)?;
+        let opened = stub.open(of, barrier::register(), theirs).map_err(|e| match e {
+            OpenError::Call(e) => ConnectError::Call(e),
+            OpenError::Refused(why) => ConnectError::Refused(why),
+        })?;
+        let end = Arc::new(Self::of(stub, room, opened).map_err(ConnectError::System)?);
+        Bell::watch(&end).map_err(ConnectError::System)?;
+        Ok(end)
+    }
+
+    fn of(stub: PortOpenClient, room: Bell, opened: Opened) -> io::Result<Self> {
+        let nonsense =
+            |_| io::Error::new(io::ErrorKind::InvalidData, "the owner offers a lane of no valid size");
+        let size = |told: u64| usize::try_from(told).unwrap_or(usize::MAX);
+        let when_full = if opened.drop_oldest { WhenFull::DropOldest } else { WhenFull::Refuse };
+        let (items, longest, bytes) = (size(opened.items), size(opened.longest), size(opened.bytes));
+        let sizes = LaneSizes::with_bytes(items, longest, bytes, when_full).map_err(nonsense)?;
+        let memory = MappedLane::adopt(std::os::fd::AsFd::as_fd(&opened.memory), sizes)?;
+        let ring = SendingEnd::adopt(opened.bell)?;
+        let owner = ring.peer().map_or(0, |owner| owner.pid.unsigned_abs());
+        Ok(Self {
+            lane: Mutex::new(LaneSender::new(Arc::new(memory), sizes)),
+            room,
+            ring,
+            // The owner says `light` only if this side does.
+            fence: if opened.light && barrier::register() { Fence::Light } else { Fence::Full },
+            waiters: Waiters::new(),
+            rings: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            owner,
+            number: opened.lane,
+            stub,
+        })
+    }
+
+    pub(crate) fn stub(&self) -> &PortOpenClient {
+        &self.stub
+    }
+
+    /// The number of the lane.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How often this end has rung.
+    pub(crate) fn rings(&self) -> u64 {
+        self.rings.load(Ordering::Relaxed)
+    }
+
+    /// The owner's process.
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    pub(crate) fn lock(&self) -> HeldLane<'_> {
+        lock(&self.lane)
+    }
+
+    /// Whether the lane has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        // SYNC with `ended` store in `hung_up`.
+        self.ended.load(Ordering::Acquire) || fork::is_forked()
+    }
+
+    /// This end's clock, for messages.
+    pub(crate) fn now_ms() -> u32 {
+        (clock::tick_ns() / 1_000_000) as u32
+    }
+
+    /// Sends a message, once. `Full` if there is no room.
+    #[inline]
+    pub(crate) fn try_send(&self, message: &(impl Encode + ?Sized)) -> Result<u64, PortSendError> {
+        if self.has_ended() {
+            return Err(self.disconnected());
+        }
+        let mut lane = self.lock();
+        let mut room = lane.reserve(message.size()).map_err(refusal)?;
+        message.encode(&mut room);
+        let (number, _) = room.commit(Self::now_ms()).map_err(refusal)?;
+        self.posted(lane);
+        Ok(number)
+    }
+
+    /// A message was posted: rings if the owner waits, and hands on to threads that wait for room.
+    #[inline]
+    pub(crate) fn posted(&self, mut lane: HeldLane<'_>) {
+        let doorbell = lane.after_post(self.fence);
+        let token = self.waiters.any() && self.announce_wait(&mut lane, 0);
+        drop(lane);
+        if doorbell != Doorbell::None {
+            // Relaxed: a count.
+            self.rings.fetch_add(1, Ordering::Relaxed);
+            // If the owner does not read its bell, a ring waits there already.
+            let _ = self.ring.send(&[1], &[]);
+        }
+        if token {
+            self.waiters.ring();
+        }
+    }
+
+    /// Nothing can be sent any more. Others may wait for room in vain.
+    fn disconnected(&self) -> PortSendError {
+        self.waiters.ring();
+        PortSendError::Disconnected
+    }
+
+    /// *Wait, W1 to W3.* Returns whether there may be room for `most` bytes.
+    fn announce_wait(&self, lane: &mut HeldLane<'_>, most: usize) -> bool {
+        self.room.listen();
+        lane.announce_wait();
+        barrier::heavy();
+        // A lane that makes no sense refuses the message.
+        lane.could_post(most).unwrap_or(true)
+    }
+
+    /// Waits until there may be room for `most` bytes.
+    #[cold]
+    pub(crate) fn wait_for_room(&self, most: usize, limit: Limit) -> Result<(), PortSendError> {
+        let mut lane = self.lock();
+        let waiting = self.waiters.enter();
+        let room = self.announce_wait(&mut lane, most);
+        drop(lane);
+        if room || self.has_ended() {
+            return Ok(());
+        }
+        let woken = self.waiters.wait(limit);
+        drop(waiting);
+        woken.map_err(|why| match why {
+            Unwoken::Late => PortSendError::Timeout,
+            Unwoken::Cancelled => PortSendError::Cancelled,
+        })
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), for a task.
+    pub(crate) fn poll_room(&self, most: usize, task: &Context<'_>) -> Poll<()> {
+        let mut lane = self.lock();
+        self.waiters.leave_waker(task.waker());
+        match self.announce_wait(&mut lane, most) || self.has_ended() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+/// The error for what the lane refuses.
+pub(crate) fn refusal(why: Unposted) -> PortSendError {
+    match why {
+        Unposted::Full => PortSendError::Full,
+        Unposted::TooLong => PortSendError::TooLong,
+        Unposted::Damaged => PortSendError::NoMemory,
+        Unposted::Malformed => PortSendError::Disconnected,
+    }
+}
+
+impl Drop for SenderEnd {
+    fn drop(&mut self) {
+        if !fork::is_forked() {
+            self.lock().finish();
+        }
+    }
+}

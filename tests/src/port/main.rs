@@ -1,0 +1,138 @@
+//! A process that sends to a port, or owns one. It takes orders from its standard input, one a line,
+//! and answers each with a line.
+//!
+//! `underpass-test-port NAME sender N` connects N senders to NAME. Orders:
+//!
+//! * `send N LEN`: sends N messages of LEN bytes with each sender, and waits for room.
+//! * `try`: sends a message with the first one if there is room.
+//! * `flood`: sends until that fails. It answers when it begins, and when it has failed.
+//! * `reserve`: writes a part of a message, and keeps it so.
+//! * `drop`: drops all senders.
+//! * `pressure`: the pressure of the first one.
+//! * `ended`: waits until the first one's lane has ended, and answers why.
+//!
+//! `underpass-test-port NAME owner MESSAGES` exports a port for that many messages of each sender.
+//! Orders:
+//!
+//! * `take N`: receives N messages, and answers with their numbers.
+//!
+//! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::time::Duration;
+use underpass::port::{Arrival, PortOptions, PortSender};
+use underpass::{Server, thread};
+use underpass_tests::until;
+
+/// A number, and bytes.
+type Note = (u64, Vec<u8>);
+
+const SOON: Duration = Duration::from_secs(60);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // It must not outlive its test.
+    underpass_os::process::die_with_parent()?;
+    underpass_os::process::raise_files()?;
+    if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
+        underpass_os::cpu::confine(&[cpu.parse()?])?;
+    }
+    let mut arguments = std::env::args().skip(1);
+    let mut next = || arguments.next().ok_or("name, role and number");
+    let (name, role, number) = (next()?, next()?, next()?.parse()?);
+    match role.as_str() {
+        "sender" => {
+            // By a user-level thread, as programs do.
+            let sends = thread::spawn(move || send(&name, number).map_err(|e| e.to_string()));
+            Ok(sends.join().expect("it doesn't panic")?)
+        }
+        "owner" => own(&name, number),
+        other => Err(format!("no role {other}").into()),
+    }
+}
+
+fn answer(line: &str) -> std::io::Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+/// The next order, split at its spaces. `None` at the end of the orders.
+fn order() -> std::io::Result<Option<Vec<String>>> {
+    let mut line = String::new();
+    let read = thread::blocking(|| stdin().lock().read_line(&mut line))?;
+    Ok((read > 0).then(|| line.split_whitespace().map(str::to_owned).collect()))
+}
+
+fn send(name: &str, count: usize) -> Result<(), Box<dyn Error>> {
+    let connect = |_| PortSender::<Note>::connect_within(name, SOON);
+    let mut senders = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
+    answer("connected")?;
+    let mut number = 0;
+    while let Some(words) = order()? {
+        let argument = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        match words.first().map_or("", String::as_str) {
+            "send" => {
+                for _ in 0..argument(1) {
+                    let note = (number, vec![number as u8; argument(2) as usize]);
+                    for sender in &senders {
+                        sender.send(&note)?;
+                    }
+                    number += 1;
+                }
+                answer(&format!("sent {number}"))?;
+            }
+            "try" => match senders[0].try_send(&(number, Vec::new())) {
+                Ok(_) => {
+                    number += 1;
+                    answer("sent")?;
+                }
+                Err(e) => answer(&format!("{e:?}"))?,
+            },
+            "flood" => {
+                answer("flooding")?;
+                let failed = loop {
+                    match senders[0].send(&(number, Vec::new())) {
+                        Ok(_) => number += 1,
+                        Err(e) => break e,
+                    }
+                };
+                answer(&format!("{failed:?}"))?;
+            }
+            "reserve" => {
+                let mut room = senders[0].reserve(64)?;
+                room.put(&number.to_le_bytes());
+                answer("reserved")?;
+                order()?;
+                drop(room);
+                answer("unreserved")?;
+            }
+            "drop" => {
+                senders.clear();
+                answer("dropped")?;
+            }
+            "pressure" => answer(&format!("{:?}", senders[0].pressure()))?,
+            "ended" => answer(&format!("{:?}", until("the end of the lane", || senders[0].ended())))?,
+            other => return Err(format!("no order {other}").into()),
+        }
+    }
+    Ok(())
+}
+
+fn own(name: &str, messages: usize) -> Result<(), Box<dyn Error>> {
+    let (service, receiver) = PortOptions::new().messages(messages).longest(64).open::<Note>()?;
+    let _running = Server::new().export(name, service).start()?;
+    answer("open")?;
+    while let Some(words) = order()? {
+        let count = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let mut numbers = Vec::new();
+        while numbers.len() < count {
+            if let Arrival::Message(came) = receiver.recv()? {
+                numbers.push(came.message.0.to_string());
+            }
+        }
+        answer(&format!("took {}", numbers.join(" ")))?;
+    }
+    Ok(())
+}
