@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_channel::{
-    Fence, HeapLane, LaneEnd, LaneMemory, LaneReceiver, LaneSender, LaneSizes, LaneWord, Unposted, WhenFull,
+    COUNTS, Fence, HeapLane, LaneEnd, LaneMemory, LaneReceiver, LaneSender, LaneSizes, LaneWord, Unposted,
+    WhenFull,
 };
 use underpass_wire::Sink;
 
@@ -26,6 +27,8 @@ enum Step {
     Word { which: u8, value: u64 },
     /// Writes into the ring.
     Ring { at: u16, value: u64 },
+    /// Adds to a count, and takes the counts.
+    Count { which: u8, more: u64, takes: bool },
     /// The sender takes back what was not received.
     Unreceived,
 }
@@ -47,6 +50,8 @@ struct Lane {
     on_the_way: VecDeque<Vec<u8>>,
     next: u64,
     honest: bool,
+    /// What was counted and not taken.
+    counts: [u64; COUNTS],
 }
 
 impl Lane {
@@ -115,18 +120,32 @@ impl Lane {
             }
             Step::Word { which, value } => {
                 self.honest = false;
-                match which % 6 {
+                match which % 7 {
                     0 => self.memory.word(LaneWord::Posted).store(value, Ordering::Relaxed),
                     1 => self.memory.word(LaneWord::Oldest).store(value, Ordering::Relaxed),
                     2 => self.memory.word(LaneWord::Finished).store(value, Ordering::Relaxed),
                     3 => self.memory.word(LaneWord::Taken).store(value, Ordering::Relaxed),
-                    4 => self.memory.attention(LaneEnd::Sender).store(value as u32, Ordering::Relaxed),
+                    4 => self.memory.word(LaneWord::Counted).store(value, Ordering::Relaxed),
+                    5 => self.memory.attention(LaneEnd::Sender).store(value as u32, Ordering::Relaxed),
                     _ => self.memory.attention(LaneEnd::Receiver).store(value as u32, Ordering::Relaxed),
                 }
             }
             Step::Ring { at, value } => {
                 self.honest = false;
                 self.memory.put(usize::from(at) % (self.sizes.bytes() / 8) * 8, &value.to_le_bytes());
+            }
+            Step::Count { which, more, takes } => {
+                let which = usize::from(which) % COUNTS;
+                self.sender.count(which, more);
+                self.counts[which] = self.counts[which].wrapping_add(more);
+                if takes {
+                    let taken = self.receiver.take_counts();
+                    assert!(!self.honest || !self.receiver.has_counts());
+                    for (which, more) in taken {
+                        self.counts[which] = self.counts[which].wrapping_sub(more);
+                    }
+                    assert!(!self.honest || self.counts == [0; COUNTS]);
+                }
             }
             Step::Unreceived => {
                 let back = self.sender.unreceived();
@@ -153,6 +172,7 @@ fuzz_target!(|input: Input| {
         on_the_way: VecDeque::new(),
         next: 0,
         honest: true,
+        counts: [0; COUNTS],
     };
     input.steps.iter().for_each(|step| lane.does(step));
 });

@@ -16,7 +16,7 @@ mod mapped;
 
 #[cfg(not(underpass_loom))]
 pub use mapped::MappedLane;
-pub use memory::{HeapLane, LaneEnd, LaneMemory, LaneWord};
+pub use memory::{COUNTS, HeapLane, LaneEnd, LaneMemory, LaneWord};
 pub use receiver::{LaneHead, LaneReceiver};
 pub use sender::{LaneSender, Reservation, Unposted};
 pub use sizes::{BadLaneSizes, LaneSizes, WhenFull};

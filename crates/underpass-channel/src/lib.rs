@@ -48,8 +48,8 @@ pub use opaque_copy::copy as opaque_copy;
 #[cfg(not(underpass_loom))]
 pub use lane::MappedLane;
 pub use lane::{
-    BadLaneSizes, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver, LaneSender, LaneSizes, LaneWord,
-    Reservation, Unposted, WhenFull,
+    BadLaneSizes, COUNTS, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver, LaneSender, LaneSizes,
+    LaneWord, Reservation, Unposted, WhenFull,
 };
 #[cfg(not(underpass_loom))]
 pub use overflow::{OverflowBuffer, OverflowSource, OverflowView};

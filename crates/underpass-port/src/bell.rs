@@ -1,7 +1,7 @@
 //! A bell: the socket by which the other end of a lane wakes this domain.
 //!
-//! This domain has made the pair of sockets, and keeps this end. The peer has the other one, and may
-//! send anything over it, as often as it likes.
+//! This domain has made the pair of sockets, and keeps this end. The peer has the other one, and
+//! may send anything over it, as often as it likes.
 
 use crate::bell_thread::bell_thread;
 use std::io;
@@ -69,13 +69,20 @@ impl Bell {
         bell_thread()?.add(bell.key, &bell.socket, of)
     }
 
+    /// Whether nobody listens to the bell.
+    #[cfg(test)]
+    pub(crate) fn is_muted(&self) -> bool {
+        self.hearing().0.muted
+    }
+
     /// Has `poller` forget the socket: its peer has hung up.
     pub(crate) fn stop(&self, poller: &Poller) {
         poller.remove(&self.socket);
     }
 
     fn hearing(&self) -> (MutexGuard<'_, Hearing>, CriticalSection) {
-        // The thread of the bells waits for this lock in the kernel, so its holder is not preempted.
+        // The thread of the bells waits for this lock in the kernel, so its holder is not
+        // preempted.
         let critical = critical();
         (self.hearing.lock().unwrap_or_else(PoisonError::into_inner), critical)
     }

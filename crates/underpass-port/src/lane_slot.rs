@@ -111,8 +111,17 @@ pub(crate) struct Slot {
     pub(crate) is_ready: bool,
     /// Messages in a row that were taken from it.
     burst: u32,
-    /// Once the lane is over: how many messages it had then.
-    until: Option<u64>,
+    /// Once the lane is over: what is still to be taken.
+    rest: Option<Rest>,
+}
+
+/// What is still to be taken from a lane that is over.
+#[derive(Debug)]
+struct Rest {
+    /// How many messages its sender had posted.
+    until: u64,
+    /// How many looks find something, if the sender is honest. A hostile one posts on.
+    most: usize,
 }
 
 /// What a look at one lane has found.
@@ -120,6 +129,8 @@ pub(crate) enum Look {
     /// A message, and whether another lane comes next.
     Message(underpass_channel::LaneHead, bool),
     Nothing,
+    /// Counts, each with its number and by how much it has grown.
+    Counts(Vec<(usize, u64)>),
     /// The lane has ended.
     End(LaneEnded),
 }
@@ -129,17 +140,31 @@ const BURST: u32 = 32;
 
 impl Slot {
     pub(crate) fn new(lane: Arc<OwnedLane>, receiver: LaneReceiver<MappedLane>) -> Self {
-        Self { lane, receiver, is_ready: false, burst: 0, until: None }
+        Self { lane, receiver, is_ready: false, burst: 0, rest: None }
     }
 
     /// *Receive, R1*, from this lane.
     pub(crate) fn look(&mut self, into: &mut Vec<u8>) -> Look {
         // First, so that what is taken afterwards includes all that was posted before.
         let over = self.lane.is_over();
-        if over && self.until.is_none() {
-            self.until = Some(self.receiver.position() + self.receiver.queued());
+        if over && self.rest.is_none() {
+            // One more look is for the counts.
+            let most = self.receiver.sizes().items() + 1;
+            self.rest = Some(Rest { until: self.receiver.posted(), most });
         }
-        if self.until.is_some_and(|until| self.receiver.position() >= until) {
+        if let Some(rest) = &mut self.rest {
+            if rest.most == 0 {
+                return Look::End(self.ended(None));
+            }
+            rest.most -= 1;
+        }
+        if self.receiver.has_counts() {
+            let counts = self.receiver.take_counts();
+            if !counts.is_empty() {
+                return Look::Counts(counts);
+            }
+        }
+        if self.rest.as_ref().is_some_and(|rest| self.receiver.position() >= rest.until) {
             return Look::End(self.ended(None));
         }
         match self.receiver.take(into) {
@@ -151,7 +176,6 @@ impl Slot {
                 }
                 Look::Message(head, turn)
             }
-            // In overwriting mode a hostile sender could go on for ever.
             Ok(None) if over => Look::End(self.ended(None)),
             Ok(None) => Look::Nothing,
             Err(_) => Look::End(self.ended(Some(WhyEnded::Malformed))),

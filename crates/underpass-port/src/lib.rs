@@ -1,8 +1,8 @@
 //! Asynchronous ports: queues of messages that are not answered. One domain owns a port, and any
 //! number of others send to it (Raven, section 3).
 //!
-//! *Decides:* how a sender gets its lane, which lanes a receiver looks at, who is woken for what,
-//! and what becomes of messages when either side dies.
+//! *Decides:* how a sender gets its lane, which lanes a receiver looks at, which thread is woken
+//! for what, and what becomes of messages when either side dies.
 //!
 //! *Must not know:* how a lane lies in memory (`underpass-channel`), how a binding is made and ends
 //! (`underpass-rpc`), how a thread waits (`underpass-sync`).
@@ -62,6 +62,9 @@ mod quota;
 mod receiver;
 mod sender;
 mod sender_end;
+pub mod signal;
+#[cfg(test)]
+mod tests;
 mod waiters;
 mod watch;
 

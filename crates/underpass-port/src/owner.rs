@@ -45,13 +45,17 @@ pub(crate) struct Lanes {
     receivers: usize,
     /// Whether senders can still connect.
     served: bool,
+    /// Whether counts mean something to the receivers.
+    counts: bool,
 }
 
 /// What a receiver has taken.
 pub(crate) enum Taken {
-    /// A message, whose bytes are in the receiver's buffer, and the lane of a sender that is to be
+    /// A message, with its bytes in the receiver's buffer, and the lane of a sender that is to be
     /// rung for.
     Message(SenderId, LaneHead, Option<Arc<OwnedLane>>),
+    /// Counts of a sender, each with its number and by how much it has grown.
+    Counts(SenderId, Vec<(usize, u64)>),
     /// The end of a lane, which is to be dropped without the lock.
     Ended(LaneEnded, Box<Slot>),
 }
@@ -67,6 +71,14 @@ impl Lanes {
             };
             match slot.look(into) {
                 Look::Nothing => self.ready.rotate_left(1),
+                Look::Counts(counts) => {
+                    let from = slot.lane.from;
+                    self.ready.rotate_left(1);
+                    // To a port they mean nothing, and no honest sender counts there.
+                    if self.counts {
+                        return Some(Taken::Counts(from, counts));
+                    }
+                }
                 Look::Message(head, turn) => {
                     let room = slot.sender_waits().then(|| slot.lane.clone());
                     let taken = Taken::Message(slot.lane.from, head, room);
@@ -106,6 +118,30 @@ impl Lanes {
         !self.ready.is_empty()
     }
 
+    #[cfg(test)]
+    fn slot_of(&self, lane: u64) -> &Slot {
+        let mut slots = self.slots.iter().flatten();
+        slots.find(|slot| slot.lane.from.lane == lane).expect("there is such a lane")
+    }
+
+    /// The bell of a lane.
+    #[cfg(test)]
+    pub(crate) fn bell_of(&self, lane: u64) -> &Bell {
+        &self.slot_of(lane).lane.bell
+    }
+
+    /// Writes a word of a lane.
+    #[cfg(test)]
+    pub(crate) fn spoil(&self, lane: u64, word: underpass_channel::LaneWord, value: u64) {
+        self.slot_of(lane).receiver.spoil(word, value);
+    }
+
+    /// How many lanes a receiver looks at.
+    #[cfg(test)]
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     fn has_something(&self) -> bool {
         let mut ready = self.ready.iter().filter_map(|&place| self.slots[place].as_ref());
         ready.any(|slot| slot.has_something())
@@ -135,6 +171,7 @@ impl PortCore {
             last: 0,
             receivers: 1,
             served: true,
+            counts: false,
         };
         barrier::register();
         Self {
@@ -145,6 +182,12 @@ impl PortCore {
             waiters: Waiters::new(),
             rings: AtomicU64::new(0),
         }
+    }
+
+    /// From now on receivers take counts, too.
+    pub(crate) fn with_counts(self) -> Self {
+        self.lanes().counts = true;
+        self
     }
 
     /// The lanes, under their lock.
@@ -192,7 +235,7 @@ impl PortCore {
         self.waiters.ring();
     }
 
-    /// Ends the lane of `from`, whose message was no value of the port's type.
+    /// Ends the lane of `from`: a message of it was no value of the port's type.
     pub(crate) fn end(&self, from: SenderId) -> LaneEnded {
         let mut lanes = self.lanes();
         let mut slots = lanes.slots.iter();

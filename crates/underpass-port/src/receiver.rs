@@ -23,7 +23,7 @@ use underpass_wire::{Schema, from_bytes};
 /// # Examples
 /// See the [module](crate).
 pub struct PortReceiver<T> {
-    port: Arc<PortCore>,
+    pub(crate) port: Arc<PortCore>,
     /// Where the bytes of the next message are copied to.
     bytes: Mutex<Vec<u8>>,
     of: PhantomData<fn() -> T>,
@@ -160,6 +160,7 @@ impl<T: Schema> PortReceiver<T> {
         }
         Ok(Some(match taken {
             Taken::Ended(ended, _slot) => Arrival::Ended(ended),
+            Taken::Counts(..) => return Ok(None),
             Taken::Message(from, head, room) => {
                 room.inspect(|lane| self.port.ring_for_room(lane));
                 match from_bytes(bytes) {

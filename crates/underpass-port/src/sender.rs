@@ -3,7 +3,7 @@
 use crate::arrival::WhyEnded;
 use crate::errors::{ConnectError, PortSendError};
 use crate::limit::Limit;
-use crate::open::{PortOpen, PortOpenClient, hash_of};
+use crate::open::{PortOpenClient, hash_of};
 use crate::pressure::{OtherSide, Pressure};
 use crate::sender_end::{HeldLane, SenderEnd, refusal};
 use std::fmt;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use underpass_channel::Reservation;
 use underpass_os::process::{ProcessState, state_of};
-use underpass_rpc::CallError;
 use underpass_wire::{Schema, Sink, from_bytes};
 
 /// Sends to a port. The clones share one lane: their messages are received in the order in which
@@ -175,18 +174,10 @@ impl<T: Schema> PortSender<T> {
         self.end.number()
     }
 
-    /// Why this sender's lane has ended. `None` if it has not. `Finished`: the owner has dropped its
-    /// receivers.
+    /// Why this sender's lane has ended. `None` if it has not. `Finished`: the owner has dropped
+    /// its receivers.
     pub fn ended(&self) -> Option<WhyEnded> {
-        if !self.end.has_ended() {
-            return None;
-        }
-        Some(match self.end.stub().ask() {
-            Err(CallError::Revoked(_)) => WhyEnded::Revoked,
-            Err(CallError::ProtocolViolation(_)) => WhyEnded::Malformed,
-            Err(CallError::PeerDied(_)) => WhyEnded::PeerDied,
-            Ok(()) | Err(_) => WhyEnded::Finished,
-        })
+        self.end.why_ended()
     }
 
     /// The messages that the owner has not received and will not receive, with their numbers,

@@ -1,5 +1,6 @@
 //! A sender's end of its lane, which the clones of the sender share.
 
+use crate::arrival::WhyEnded;
 use crate::bell::{Bell, Rung};
 use crate::errors::{ConnectError, PortSendError};
 use crate::guard::lock;
@@ -13,6 +14,7 @@ use std::task::{Context, Poll};
 use underpass_channel::{Doorbell, Fence, LaneSender, LaneSizes, MappedLane, Unposted, WhenFull};
 use underpass_os::foreign::SendingEnd;
 use underpass_os::{Connected, barrier, clock, fork};
+use underpass_rpc::CallError;
 use underpass_sync::{Mutex, MutexGuard};
 use underpass_wire::Encode;
 
@@ -92,8 +94,17 @@ impl SenderEnd {
         })
     }
 
-    pub(crate) fn stub(&self) -> &PortOpenClient {
-        &self.stub
+    /// Why the lane has ended, if it has.
+    pub(crate) fn why_ended(&self) -> Option<WhyEnded> {
+        if !self.has_ended() {
+            return None;
+        }
+        Some(match self.stub.ask() {
+            Err(CallError::Revoked(_)) => WhyEnded::Revoked,
+            Err(CallError::ProtocolViolation(_)) => WhyEnded::Malformed,
+            Err(CallError::PeerDied(_)) => WhyEnded::PeerDied,
+            Ok(()) | Err(_) => WhyEnded::Finished,
+        })
     }
 
     /// The number of the lane.
@@ -129,6 +140,15 @@ impl SenderEnd {
     /// Sends a message, once. `Full` if there is no room.
     #[inline]
     pub(crate) fn try_send(&self, message: &(impl Encode + ?Sized)) -> Result<u64, PortSendError> {
+        Ok(self.try_send_told(message)?.0)
+    }
+
+    /// As [`try_send`](Self::try_send). Returns whether it has rung, too.
+    #[inline]
+    pub(crate) fn try_send_told(
+        &self,
+        message: &(impl Encode + ?Sized),
+    ) -> Result<(u64, bool), PortSendError> {
         if self.has_ended() {
             return Err(self.disconnected());
         }
@@ -136,13 +156,13 @@ impl SenderEnd {
         let mut room = lane.reserve(message.size()).map_err(refusal)?;
         message.encode(&mut room);
         let (number, _) = room.commit(Self::now_ms()).map_err(refusal)?;
-        self.posted(lane);
-        Ok(number)
+        Ok((number, self.posted(lane)))
     }
 
     /// A message was posted: rings if the owner waits, and hands on to threads that wait for room.
+    /// Returns whether it has rung.
     #[inline]
-    pub(crate) fn posted(&self, mut lane: HeldLane<'_>) {
+    pub(crate) fn posted(&self, mut lane: HeldLane<'_>) -> bool {
         let doorbell = lane.after_post(self.fence);
         let token = self.waiters.any() && self.announce_wait(&mut lane, 0);
         drop(lane);
@@ -155,6 +175,17 @@ impl SenderEnd {
         if token {
             self.waiters.ring();
         }
+        doorbell != Doorbell::None
+    }
+
+    /// Adds to a count. Returns whether it has rung.
+    pub(crate) fn count(&self, number: usize, more: u64) -> Result<bool, PortSendError> {
+        if self.has_ended() {
+            return Err(self.disconnected());
+        }
+        let mut lane = self.lock();
+        lane.count(number, more);
+        Ok(self.posted(lane))
     }
 
     /// Nothing can be sent any more. Others may wait for room in vain.

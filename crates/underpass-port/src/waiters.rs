@@ -36,7 +36,7 @@ impl Waiters {
 
     /// Gives a token.
     pub(crate) fn ring(&self) {
-        // If there is one already, whoever takes it looks at everything.
+        // If there is one already, the thread that takes it looks at everything.
         let _ = self.token.try_send(());
         let tasks = std::mem::take(&mut *lock(&self.tasks));
         self.count.fetch_sub(tasks.len(), Ordering::Relaxed);

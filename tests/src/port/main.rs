@@ -1,5 +1,5 @@
-//! A process that sends to a port, or owns one. It takes orders from its standard input, one a line,
-//! and answers each with a line.
+//! A process that sends to a port, or owns one. It takes orders from its standard input, one a
+//! line, and answers each with a line.
 //!
 //! `underpass-test-port NAME sender N` connects N senders to NAME. Orders:
 //!
@@ -16,13 +16,33 @@
 //!
 //! * `take N`: receives N messages, and answers with their numbers.
 //!
+//! `underpass-test-port NAME signals CREDITS` exports signals. Kind 1 notes its data, the
+//! coalescing kind 0 is summed up, and kind 2 computes beside a thread that would like to run.
+//! Orders:
+//!
+//! * `data N`: waits for N data, and answers with them.
+//! * `sum N`: waits for a sum of at least N, and answers with it.
+//! * `turns`: starts that thread.
+//! * `computed`: waits for a signal of kind 2, and answers whether other threads ran meanwhile.
+//!
+//! `underpass-test-port NAME signaller _` signals to NAME. Orders:
+//!
+//! * `signal N`: N signals of kind 1, with numbers as their data. It tries again without a credit.
+//! * `count N`: counts N times.
+//! * `compute`: a signal of kind 2.
+//! * `ways`: how they went.
+//! * `ended`: waits until the right has ended, and answers why.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use underpass::port::{Arrival, PortOptions, PortSender};
+use underpass::port::signal::{SignalHandlers, SignalSender};
+use underpass::port::{Arrival, PortOptions, PortSendError, PortSender};
 use underpass::{Server, thread};
 use underpass_tests::until;
 
@@ -48,6 +68,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(sends.join().expect("it doesn't panic")?)
         }
         "owner" => own(&name, number),
+        "signals" => receive_signals(&name, number),
+        "signaller" => {
+            let signals = thread::spawn(move || signal(&name).map_err(|e| e.to_string()));
+            Ok(signals.join().expect("it doesn't panic")?)
+        }
         other => Err(format!("no role {other}").into()),
     }
 }
@@ -133,6 +158,110 @@ fn own(name: &str, messages: usize) -> Result<(), Box<dyn Error>> {
             }
         }
         answer(&format!("took {}", numbers.join(" ")))?;
+    }
+    Ok(())
+}
+
+/// What the handlers have noted.
+#[derive(Default)]
+struct Noted {
+    data: Mutex<Vec<u64>>,
+    sum: AtomicU64,
+    /// Turns of another thread, and whether it had one while a handler computed.
+    turns: AtomicU64,
+    computed: Mutex<Option<bool>>,
+}
+
+/// Longer than a time slice.
+const COMPUTES: Duration = Duration::from_millis(100);
+
+fn receive_signals(name: &str, credits: usize) -> Result<(), Box<dyn Error>> {
+    let noted = Arc::<Noted>::default();
+    let [data, sum, computed, turns] = [(); 4].map(|()| noted.clone());
+    let (service, _signals) = SignalHandlers::new()
+        .credits(credits)
+        .on(1, move |signal| data.data.lock().expect("no panic").push(signal.datum))
+        .on(2, move |_| {
+            let before = computed.turns.load(Ordering::Relaxed);
+            // By the clock of this process: on a busy machine it computes for as long as on an idle
+            // one.
+            let end = underpass_os::clock::cpu_ns() + COMPUTES.as_nanos() as u64;
+            while underpass_os::clock::cpu_ns() < end {}
+            let others = computed.turns.load(Ordering::Relaxed) != before;
+            *computed.computed.lock().expect("no panic") = Some(others);
+        })
+        .on_count(0, move |_, more| {
+            sum.sum.fetch_add(more, Ordering::Relaxed);
+        })
+        .start();
+    let _running = Server::new().export(name, service).start()?;
+    answer("receives")?;
+    while let Some(words) = order()? {
+        let count = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        match words.first().map_or("", String::as_str) {
+            "data" => {
+                let data = until("the signals", || {
+                    let data = noted.data.lock().expect("no panic");
+                    (data.len() >= count).then(|| data.clone())
+                });
+                let data: Vec<_> = data.iter().map(u64::to_string).collect();
+                answer(&format!("data {}", data.join(" ")))?;
+            }
+            "sum" => {
+                let sum = || noted.sum.load(Ordering::Relaxed);
+                let sum = until("the counts", || Some(sum()).filter(|&sum| sum >= count as u64));
+                answer(&format!("sum {sum}"))?;
+            }
+            "turns" => {
+                let turns = turns.clone();
+                drop(thread::spawn(move || {
+                    loop {
+                        turns.turns.fetch_add(1, Ordering::Relaxed);
+                        thread::yield_now();
+                    }
+                }));
+                until("a turn", || (noted.turns.load(Ordering::Relaxed) > 0).then_some(()));
+                answer("turns")?;
+            }
+            "computed" => {
+                let others = until("the handler", || *noted.computed.lock().expect("no panic"));
+                answer(if others { "others ran" } else { "nobody ran" })?;
+            }
+            other => return Err(format!("no order {other}").into()),
+        }
+    }
+    Ok(())
+}
+
+fn signal(name: &str) -> Result<(), Box<dyn Error>> {
+    let sender = SignalSender::connect_within(name, SOON)?;
+    answer("connected")?;
+    let mut number = 0;
+    while let Some(words) = order()? {
+        let count = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        match words.first().map_or("", String::as_str) {
+            "signal" => {
+                for _ in 0..count {
+                    until("a credit", || match sender.signal(1, number) {
+                        Err(PortSendError::Full) => None,
+                        sent => Some(sent),
+                    })?;
+                    number += 1;
+                }
+                answer(&format!("signalled {number}"))?;
+            }
+            "count" => {
+                (0..count).try_for_each(|_| sender.count(0, 1).map(drop))?;
+                answer("counted")?;
+            }
+            "compute" => {
+                sender.signal(2, 0)?;
+                answer("signalled")?;
+            }
+            "ways" => answer(&format!("{:?}", sender.ways()))?,
+            "ended" => answer(&format!("{:?}", until("the end", || sender.ended())))?,
+            other => return Err(format!("no order {other}").into()),
+        }
     }
     Ok(())
 }

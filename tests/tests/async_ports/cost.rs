@@ -14,7 +14,8 @@ fn a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue() {
     let mut owner = Process::owner(&name, 64, None);
     let sender = PortSender::<Note>::connect(&name).unwrap();
     let rings = || sender.pressure().rings;
-    let waits = || until("a waiting receiver", || (sender.pressure().other_side == OtherSide::Waits).then_some(()));
+    let waits =
+        || until("a waiting receiver", || (sender.pressure().other_side == OtherSide::Waits).then_some(()));
     let send = |count| (0..count).for_each(|n| assert!(sender.send(&(n, vec![])).is_ok()));
     // A fresh lane: its first message rings, since the owner does not look at lanes that are quiet.
     send(1);
@@ -89,7 +90,8 @@ fn a_thousand_senders_are_served() {
         Room::directory();
         let name = Room::name("thousand");
         let (service, receiver) = PortOptions::new().messages(4).longest(64).open().unwrap();
-        let limits = underpass::Limits { bindings: SENDERS + 1, memory: u64::MAX, ..underpass::Limits::default() };
+        let limits =
+            underpass::Limits { bindings: SENDERS + 1, memory: u64::MAX, ..underpass::Limits::default() };
         let running = underpass::Server::new().limits(limits).export(&*name, service).start().unwrap();
         super::Owned { receiver, running, name }
     };

@@ -1,4 +1,4 @@
-//! Who may connect, and how much it may have.
+//! Which senders may connect, and how much they may have.
 
 use super::process::Process;
 use super::{Note, own};

@@ -1,10 +1,12 @@
-//! Asynchronous ports between processes: order, room, losses, deaths, limits, and what they cost.
+//! Asynchronous ports and task signals between processes: order, room, losses, deaths, limits, and
+//! what they cost.
 
 mod cost;
 mod death;
 mod limits;
 mod order;
 mod process;
+mod signals;
 mod waits;
 
 use underpass::port::{Arrival, LaneEnded, Message, PortOptions, PortReceiver};

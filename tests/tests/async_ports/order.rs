@@ -152,7 +152,8 @@ fn a_message_that_the_port_has_no_room_for_is_refused() {
 fn what_is_no_message_ends_its_lane_alone() {
     let _watchdog = Watchdog::new("what_is_no_message_ends_its_lane_alone");
     let port = own("nonsense", PortOptions::new().longest(64));
-    let (good, bad) = (PortSender::<Note>::connect(&port.name).unwrap(), PortSender::<Note>::connect(&port.name).unwrap());
+    let (good, bad) =
+        (PortSender::<Note>::connect(&port.name).unwrap(), PortSender::<Note>::connect(&port.name).unwrap());
     let mut room = bad.reserve(64).unwrap();
     room.put(&[9; 9]);
     room.commit().unwrap();

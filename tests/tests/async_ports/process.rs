@@ -23,6 +23,16 @@ impl Process {
         Self::start(name, "sender", 1, Some(cpu), "connected")
     }
 
+    /// A process that receives signals as `name`, with `credits` for each sender.
+    pub fn signals(name: &str, credits: usize, cpu: Option<usize>) -> Self {
+        Self::start(name, "signals", credits, cpu, "receives")
+    }
+
+    /// A process that signals to `name`.
+    pub fn signaller(name: &str, cpu: Option<usize>) -> Self {
+        Self::start(name, "signaller", 0, cpu, "connected")
+    }
+
     /// A process that owns the port `name`, for `messages` messages of each sender.
     pub fn owner(name: &str, messages: usize, cpu: Option<usize>) -> Self {
         Self::start(name, "owner", messages, cpu, "open")
@@ -31,6 +41,7 @@ impl Process {
     fn start(name: &str, role: &str, number: usize, cpu: Option<usize>, first: &str) -> Self {
         let mut command = Command::new(PORT);
         command.args([name, role, &number.to_string()]);
+        // With one CPU it has one processor.
         command.envs(cpu.map(|cpu| ("UNDERPASS_TEST_CPU", cpu.to_string())));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let orders = child.stdin.take().expect("it is piped");

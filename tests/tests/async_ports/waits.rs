@@ -144,7 +144,8 @@ fn a_select_waits_for_a_port_and_a_channel() {
         let watch = port.receiver.watch();
         let select = Select::new().recv(&watch, |_| false);
         // The channel is closed once all has come.
-        let select = if from_channel < 100 { select.recv(&receive, |n| n == Ok(from_channel)) } else { select };
+        let select =
+            if from_channel < 100 { select.recv(&receive, |n| n == Ok(from_channel)) } else { select };
         from_channel += u64::from(select.wait().unwrap());
     }
     other.join().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Except for atomics, no reference or slice into it is ever made. Bytes cross by opaque copies.
 
-use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord};
+use crate::lane::memory::{COUNTS, FIRST_COUNT, LaneEnd, LaneMemory, LaneWord};
 use crate::lane::sizes::{LaneSizes, RING};
 use crate::opaque_copy::copy;
 use std::io;
@@ -67,6 +67,15 @@ impl LaneMemory for MappedLane {
     }
 
     #[inline]
+    fn count(&self, number: usize) -> &AtomicU64 {
+        assert!(number < COUNTS, "there is no count {number}");
+        // SAFETY: all counts lie before the ring.
+        let place = unsafe { self.memory.base().as_ptr().add(FIRST_COUNT + 8 * number) };
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
+    }
+
+    #[inline]
     fn put(&self, at: usize, bytes: &[u8]) {
         let to = self.place(at, bytes.len());
         // SAFETY: the target has room as `place` has asserted and stays mapped; the source is a
@@ -89,7 +98,8 @@ impl LaneMemory for MappedLane {
 }
 
 const _: () = {
-    assert!(LaneEnd::Receiver.offset() + 128 <= RING, "the words lie before the ring");
+    assert!(LaneEnd::Receiver.offset() + 128 <= FIRST_COUNT, "the counts lie behind the words");
+    assert!(FIRST_COUNT + 8 * COUNTS <= RING, "the counts lie before the ring");
     assert!(LaneWord::Taken.offset() >= LaneWord::Finished.offset() + 64, "each domain has lines of its own");
 };
 

@@ -15,6 +15,8 @@ pub enum LaneWord {
     Finished,
     /// The number of the next message that the receiver will take.
     Taken,
+    /// Changes whenever the sender has changed one of its counts.
+    Counted,
 }
 
 /// One end of a lane.
@@ -33,6 +35,7 @@ impl LaneWord {
             Self::Posted => 0,
             Self::Oldest => 8,
             Self::Finished => 16,
+            Self::Counted => 24,
             Self::Taken => 128,
         }
     }
@@ -48,6 +51,12 @@ impl LaneEnd {
     }
 }
 
+/// How many counts a lane has.
+pub const COUNTS: usize = 64;
+
+/// Offset of the first count in bytes.
+pub(crate) const FIRST_COUNT: usize = 512;
+
 /// The memory of a lane. The other end may write any byte of it at any moment.
 pub trait LaneMemory {
     /// A word.
@@ -55,6 +64,12 @@ pub trait LaneMemory {
 
     /// The attention word of `end`.
     fn attention(&self, end: LaneEnd) -> &AtomicU32;
+
+    /// The count `number`, which only the sender changes.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    fn count(&self, number: usize) -> &AtomicU64;
 
     /// Writes into the ring, beginning at byte `at`. Only the sender does.
     ///
@@ -78,7 +93,8 @@ pub trait LaneMemory {
 /// The memory of a lane on the heap.
 #[derive(Debug)]
 pub struct HeapLane {
-    words: [AtomicU64; 4],
+    words: [AtomicU64; 5],
+    counts: Box<[AtomicU64]>,
     attention: [AtomicU32; 2],
     ring: Box<[AtomicU64]>,
 }
@@ -87,7 +103,8 @@ impl HeapLane {
     /// Zeros.
     pub fn new(sizes: LaneSizes) -> Self {
         Self {
-            words: [(); 4].map(|()| AtomicU64::new(0)),
+            words: [(); 5].map(|()| AtomicU64::new(0)),
+            counts: (0..COUNTS).map(|_| AtomicU64::new(0)).collect(),
             attention: [(); 2].map(|()| AtomicU32::new(0)),
             ring: (0..sizes.bytes() / 8).map(|_| AtomicU64::new(0)).collect(),
         }
@@ -101,6 +118,10 @@ impl LaneMemory for HeapLane {
 
     fn attention(&self, end: LaneEnd) -> &AtomicU32 {
         &self.attention[end as usize]
+    }
+
+    fn count(&self, number: usize) -> &AtomicU64 {
+        &self.counts[number]
     }
 
     fn put(&self, at: usize, bytes: &[u8]) {

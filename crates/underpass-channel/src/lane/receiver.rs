@@ -2,7 +2,7 @@
 
 use crate::attention::{Attention, Doorbell, Fence};
 use crate::copy_counts;
-use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord, RecordHead, Ring};
+use crate::lane::memory::{COUNTS, LaneEnd, LaneMemory, LaneWord, RecordHead, Ring};
 use crate::lane::sizes::{HEAD, LaneSizes, WhenFull, record};
 use crate::ring::Malformed;
 use std::sync::Arc;
@@ -36,6 +36,9 @@ pub struct LaneReceiver<M> {
     at: u64,
     posted: u64,
     lost: u64,
+    /// The last value of `Counted` that was seen, and the counts by then.
+    counted: u64,
+    counts: Box<[u64]>,
     malformed: bool,
 }
 
@@ -43,7 +46,17 @@ impl<M: LaneMemory> LaneReceiver<M> {
     /// The receiving end of fresh memory.
     pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
         let ring = Ring::new(memory, &sizes);
-        Self { ring, sizes, taken: 0, at: 0, posted: 0, lost: 0, malformed: false }
+        Self {
+            ring,
+            sizes,
+            taken: 0,
+            at: 0,
+            posted: 0,
+            lost: 0,
+            counted: 0,
+            counts: Box::default(),
+            malformed: false,
+        }
     }
 
     /// The sizes of the lane.
@@ -68,12 +81,53 @@ impl<M: LaneMemory> LaneReceiver<M> {
         posted.saturating_sub(self.taken).min(self.sizes.items() as u64)
     }
 
+    /// How many messages the sender has posted, as it says.
+    pub fn posted(&self) -> u64 {
+        // SYNC with `Posted` store in `LaneSender::publish`: the records.
+        self.ring.memory.word(LaneWord::Posted).load(Ordering::Acquire)
+    }
+
+    /// Writes a word, as a domain that follows no rule does. For tests of what the other end makes
+    /// of it.
+    #[doc(hidden)]
+    pub fn spoil(&self, word: LaneWord, value: u64) {
+        self.ring.memory.word(word).store(value, Ordering::Relaxed);
+    }
+
     /// Whether a message seems to wait. A caller that relies on "no" has passed the barrier of a
     /// wait.
     #[inline]
     pub fn is_ready(&self) -> bool {
         // Relaxed: the barrier orders it, and `take` acquires.
-        self.ring.memory.word(LaneWord::Posted).load(Ordering::Relaxed) != self.taken
+        self.ring.memory.word(LaneWord::Posted).load(Ordering::Relaxed) != self.taken || self.has_counts()
+    }
+
+    /// Whether counts seem to have changed since they were last taken.
+    #[inline]
+    pub fn has_counts(&self) -> bool {
+        // Relaxed: as in `is_ready`.
+        self.ring.memory.word(LaneWord::Counted).load(Ordering::Relaxed) != self.counted
+    }
+
+    /// The counts that have changed, each by how much. Each change is reported once.
+    pub fn take_counts(&mut self) -> Vec<(usize, u64)> {
+        // SYNC with `Counted` store in `LaneSender::count`: the counts.
+        let counted = self.ring.memory.word(LaneWord::Counted).load(Ordering::Acquire);
+        if counted == self.counted {
+            return Vec::new();
+        }
+        self.counted = counted;
+        if self.counts.is_empty() {
+            self.counts = vec![0; COUNTS].into();
+        }
+        let counts = self.counts.iter_mut().enumerate();
+        let changed = counts.filter_map(|(number, last)| {
+            // A later count may be seen already. It is not reported twice, since it is remembered.
+            let now = self.ring.memory.count(number).load(Ordering::Relaxed);
+            let more = now.wrapping_sub(std::mem::replace(last, now));
+            (more != 0).then_some((number, more))
+        });
+        changed.collect()
     }
 
     /// The sender's clock when it posted the next message, if one waits: a hint.
@@ -83,8 +137,8 @@ impl<M: LaneMemory> LaneReceiver<M> {
         (posted != self.taken).then(|| self.ring.head(self.at).stamp_ms)
     }
 
-    /// *Take, B1 to B3.* Copies the next message into `out`, whose old bytes go. `None` if there is
-    /// none, or if the sender overwrites faster than this end copies.
+    /// *Take, B1 to B3.* Copies the next message into `out`, and drops the bytes in there. `None`
+    /// if there is none, or if the sender overwrites faster than this end copies.
     ///
     /// # Errors
     /// [`Malformed`] if the sender has written what no honest sender writes, or the system has

@@ -39,6 +39,7 @@ pub struct LaneSender<M> {
     first: u64,
     taken: u64,
     dropped: u64,
+    counted: u64,
     malformed: bool,
     starts: Box<[u64]>,
 }
@@ -48,7 +49,18 @@ impl<M: LaneMemory> LaneSender<M> {
     pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
         let starts = vec![0; sizes.items()].into_boxed_slice();
         let ring = Ring::new(memory, &sizes);
-        Self { ring, sizes, posted: 0, end: 0, first: 0, taken: 0, dropped: 0, malformed: false, starts }
+        Self {
+            ring,
+            sizes,
+            posted: 0,
+            end: 0,
+            first: 0,
+            taken: 0,
+            dropped: 0,
+            counted: 0,
+            malformed: false,
+            starts,
+        }
     }
 
     /// The sizes of the lane.
@@ -179,8 +191,21 @@ impl<M: LaneMemory> LaneSender<M> {
         Ok(self.sizes.when_full() == WhenFull::DropOldest || self.has_room(most))
     }
 
-    /// *Post, A4.* Call it after each post. Returns how the receiver must be notified, and obliges
-    /// the caller to do that.
+    /// Adds `more` to the count `number`. This needs no credits, and takes no room. Wraps at 2⁶⁴.
+    ///
+    /// # Panics
+    /// If there is no such count.
+    pub fn count(&mut self, number: usize, more: u64) {
+        // Relaxed, since only this end writes, and `Counted` publishes it.
+        let count = self.ring.memory.count(number);
+        count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        self.counted = self.counted.wrapping_add(1);
+        // SYNC with `Counted` load in `LaneReceiver::take_counts`: the count.
+        self.ring.memory.word(LaneWord::Counted).store(self.counted, Ordering::Release);
+    }
+
+    /// *Post, A4.* Call it after each post and each count. Returns how the receiver must be
+    /// notified, and obliges the caller to do that.
     #[inline]
     pub fn after_post(&self, with: Fence) -> Doorbell {
         Attention::new(self.ring.memory.attention(LaneEnd::Receiver)).after_post(with)

@@ -216,6 +216,33 @@ fn the_end_of_the_messages_is_told() {
 }
 
 #[test]
+fn each_unit_of_a_count_is_reported_once() {
+    let mut ends = credits(1, 8);
+    ends.sender.post(&[1], 0).unwrap();
+    (0..1000).for_each(|n| ends.sender.count(n % 3, 2));
+    ends.sender.count(63, u64::MAX);
+    assert!(ends.receiver.is_ready() && ends.receiver.has_counts());
+    let counts = ends.receiver.take_counts();
+    assert_eq!(counts, [(0, 668), (1, 666), (2, 666), (63, u64::MAX)]);
+    assert!(
+        ends.receiver.take_counts().is_empty() && !ends.receiver.has_counts() && ends.receiver.is_ready()
+    );
+    ends.take().unwrap().unwrap();
+    assert!(!ends.receiver.is_ready());
+    ends.sender.count(63, 2);
+    assert_eq!(ends.receiver.take_counts(), [(63, 2)]);
+    // It counts for a receiver that waits.
+    ends.receiver.announce_wait();
+    ends.sender.count(5, 1);
+    assert_eq!(ends.sender.after_post(Fence::Full), Doorbell::Socket);
+    // A hostile sender makes it look, and no more.
+    ends.set(LaneWord::Counted, 77);
+    assert_eq!(ends.receiver.take_counts(), [(5, 1)]);
+    ends.set(LaneWord::Counted, 78);
+    assert!(ends.receiver.take_counts().is_empty() && !ends.receiver.is_ready());
+}
+
+#[test]
 fn the_age_of_the_oldest_message_is_known() {
     let mut ends = credits(4, 8);
     assert_eq!(ends.receiver.oldest_stamp_ms(), None);

@@ -165,6 +165,31 @@ fn no_overwritten_message_is_received() {
 }
 
 #[test]
+fn a_receiver_that_waits_hears_of_each_count_once() {
+    bounded(2, || {
+        let (mut sender, mut receiver) = lane(1, WhenFull::Refuse);
+        let sending = thread::spawn(move || {
+            for _ in 0..2 {
+                sender.lane.count(0, 1);
+                sender.rings.ring(sender.lane.after_post(Fence::Full));
+            }
+        });
+        let mut sum = 0;
+        while sum < 2 {
+            sum += receiver.lane.take_counts().into_iter().map(|(_, more)| more).sum::<u64>();
+            receiver.lane.announce_wait();
+            fence(Ordering::SeqCst);
+            if sum < 2 && !receiver.lane.is_ready() {
+                receiver.waits.wait();
+            }
+            receiver.lane.end_wait();
+        }
+        assert_eq!(sum, 2);
+        sending.join().unwrap();
+    });
+}
+
+#[test]
 fn all_messages_are_there_when_the_sender_has_finished() {
     loom::model(|| {
         let (mut sender, mut receiver) = lane(2, WhenFull::Refuse);

@@ -18,6 +18,21 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
+/// Whether the process `pid` may run on `cpu` and on no other. `false` if that can't be told.
+///
+/// # Examples
+/// ```
+/// let own = std::process::id();
+/// let cpus = underpass_os::cpu::allowed()?;
+/// assert_eq!(underpass_os::cpu::is_only_cpu_of(own, cpus[0]), cpus.len() == 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_only_cpu_of(pid: u32, cpu: usize) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let set = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok());
+    set.is_some_and(|set| set.count() == 1 && cpu < CpuSet::MAX_CPU && set.is_set(cpu))
+}
+
 /// Confines this kernel thread, and the threads that it starts from now on, to `cpus`.
 ///
 /// # Errors
