@@ -88,7 +88,6 @@ impl Lanes {
                     return Some(taken);
                 }
                 Look::End(ended) => {
-                    self.ready.pop_front();
                     return self.remove(place).map(|slot| Taken::Ended(ended, slot));
                 }
             }
@@ -99,6 +98,7 @@ impl Lanes {
     fn remove(&mut self, place: usize) -> Option<Box<Slot>> {
         let slot = self.slots[place].take()?;
         self.count -= 1;
+        self.ready.retain(|&other| other != place);
         Some(slot)
     }
 
@@ -264,22 +264,22 @@ impl PortCore {
         }
     }
 
-    /// Makes the lane of `peer`. Its bell is not watched yet.
+    /// Makes the lane of `peer`. `None` if there are no receivers.
     fn lane(
         self: &Arc<Self>,
         peer: &Peer,
         light: bool,
         room: SendingEnd,
         charge: Charge,
-    ) -> io::Result<Made> {
+    ) -> io::Result<Option<Made>> {
         let (memory, file) = MappedLane::create(self.sizes)?;
         let (bell, theirs) = Bell::new()?;
         let mut lanes = self.lanes();
+        if lanes.receivers == 0 {
+            return Ok(None);
+        }
         let empty = lanes.slots.iter().position(Option::is_none);
-        let place = empty.unwrap_or_else(|| {
-            lanes.slots.push(None);
-            lanes.slots.len() - 1
-        });
+        let place = empty.unwrap_or(lanes.slots.len());
         lanes.last += 1;
         let lane = Arc::new(OwnedLane {
             port: Arc::downgrade(self),
@@ -292,14 +292,16 @@ impl PortCore {
             over: AtomicU8::new(0),
             _charge: charge,
         });
+        Bell::watch(&lane)?;
         let slot = Slot::new(lane.clone(), LaneReceiver::new(Arc::new(memory), self.sizes));
         // Nobody can have posted yet, so this needs no barrier.
         slot.announce_wait();
+        if empty.is_none() {
+            lanes.slots.push(None);
+        }
         lanes.slots[place] = Some(Box::new(slot));
         lanes.count += 1;
-        drop(lanes);
-        Bell::watch(&lane)?;
-        Ok(Made { lane, file, theirs })
+        Ok(Some(Made { lane, file, theirs }))
     }
 }
 
@@ -332,16 +334,15 @@ impl Opener {
         if of != port.of {
             return refused(OpenRefused::AnotherType);
         }
-        if port.lanes().receivers == 0 {
-            return refused(OpenRefused::NoReceivers);
-        }
         let Some(peer) = caller() else { return refused(OpenRefused::NoReceivers) };
         let own = peer.pid() == std::process::id();
         let Some(charge) = port.quota.charge(peer.uid(), port.sizes.memory() as u64, own) else {
             return refused(OpenRefused::MemoryOfUser);
         };
         let light = light && barrier::register();
-        let made = port.lane(&peer, light, room, charge).map_err(no_room)?;
+        let Some(made) = port.lane(&peer, light, room, charge).map_err(no_room)? else {
+            return refused(OpenRefused::NoReceivers);
+        };
         if let Some(lanes) = binding_state(BindingLanes::default) {
             lanes.add(&made.lane);
         }
@@ -370,6 +371,9 @@ impl PortOpen for Opener {
 
 impl Drop for Opener {
     fn drop(&mut self) {
+        if fork::is_forked() {
+            return;
+        }
         self.0.lanes().served = false;
         self.0.waiters.ring();
     }

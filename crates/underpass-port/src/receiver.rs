@@ -129,7 +129,9 @@ impl<T: Schema> PortReceiver<T> {
     /// How much waits in this port, over all senders.
     pub fn pressure(&self) -> Pressure {
         let now_ms = (clock::now_ns() / 1_000_000) as u32;
-        let (queued, age, lanes) = self.port.lanes().queued(now_ms);
+        // A child has none of its parent's lanes.
+        let (queued, age, lanes) =
+            if fork::is_forked() { (0, None, 0) } else { self.port.lanes().queued(now_ms) };
         Pressure {
             queued,
             capacity: (self.port.sizes().items() * lanes) as u64,
@@ -239,9 +241,10 @@ impl<T: Schema> Clone for PortReceiver<T> {
 
 impl<T> Drop for PortReceiver<T> {
     fn drop(&mut self) {
-        // A child has none of its parent's lanes, and must not touch them.
-        if !fork::is_forked() {
-            self.port.drop_receiver();
+        match fork::is_forked() {
+            // A child has none of its parent's lanes, and must not unmap them.
+            true => std::mem::forget(self.port.clone()),
+            false => self.port.drop_receiver(),
         }
     }
 }

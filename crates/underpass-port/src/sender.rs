@@ -5,13 +5,13 @@ use crate::errors::{ConnectError, PortSendError};
 use crate::limit::Limit;
 use crate::open::{PortOpenClient, hash_of};
 use crate::pressure::{OtherSide, Pressure};
-use crate::sender_end::{HeldLane, SenderEnd, refusal};
+use crate::sender_end::{HeldLane, SenderEnd, SharedEnd, refusal};
 use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use underpass_channel::Reservation;
+use underpass_os::fork;
 use underpass_os::process::{ProcessState, state_of};
 use underpass_wire::{Schema, Sink, from_bytes};
 
@@ -21,7 +21,7 @@ use underpass_wire::{Schema, Sink, from_bytes};
 /// # Examples
 /// See the [module](crate).
 pub struct PortSender<T> {
-    end: Arc<SenderEnd>,
+    end: SharedEnd,
     of: PhantomData<fn(&T)>,
 }
 
@@ -43,7 +43,7 @@ impl<T: Schema> PortSender<T> {
     }
 
     fn over(stub: PortOpenClient) -> Result<Self, ConnectError> {
-        Ok(Self { end: SenderEnd::connect(stub, hash_of::<T>())?, of: PhantomData })
+        Ok(Self { end: SharedEnd::connect(stub, hash_of::<T>())?, of: PhantomData })
     }
 
     /// Sends a message, and waits for room. Returns its number: how many messages this sender has
@@ -140,6 +140,18 @@ impl<T: Schema> PortSender<T> {
     pub fn pressure(&self) -> Pressure {
         let mut lane = self.end.lock();
         let sizes = lane.sizes();
+        if fork::is_forked() {
+            // A child has none of its parent's lanes.
+            let (capacity, rings) = (sizes.items() as u64, self.end.rings());
+            return Pressure {
+                queued: 0,
+                capacity,
+                oldest: None,
+                lanes: 1,
+                rings,
+                other_side: OtherSide::Gone,
+            };
+        }
         let queued = lane.queued().unwrap_or(0);
         let stamp = lane.oldest_stamp_ms().ok().flatten();
         let waits = lane.receiver_waits();
@@ -201,7 +213,7 @@ impl<T: Schema> PortSender<T> {
     /// # }
     /// ```
     pub fn unreceived(&self) -> Vec<(u64, T)> {
-        if !self.end.has_ended() || underpass_os::fork::is_forked() {
+        if !self.end.has_ended() || fork::is_forked() {
             return Vec::new();
         }
         let back = self.end.lock().unreceived();

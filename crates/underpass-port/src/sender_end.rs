@@ -8,6 +8,7 @@ use crate::limit::Limit;
 use crate::open::{OpenError, Opened, PortOpen, PortOpenClient};
 use crate::waiters::{Unwoken, Waiters};
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -57,8 +58,7 @@ impl Rung for SenderEnd {
 }
 
 impl SenderEnd {
-    /// Asks the owner at the other end of `stub` for a lane.
-    pub(crate) fn connect(stub: PortOpenClient, of: u64) -> Result<Arc<Self>, ConnectError> {
+    fn connect(stub: PortOpenClient, of: u64) -> Result<Arc<Self>, ConnectError> {
         let (room, theirs) = Bell::new().map_err(ConnectError::System)?;
         let opened = stub.open(of, barrier::register(), theirs).map_err(|e| match e {
             OpenError::Call(e) => ConnectError::Call(e),
@@ -228,6 +228,35 @@ impl SenderEnd {
         match self.announce_wait(&mut lane, most) || self.has_ended() {
             true => Poll::Ready(()),
             false => Poll::Pending,
+        }
+    }
+}
+
+/// A hold on a sender's end, which the senders of this domain share.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedEnd(Arc<SenderEnd>);
+
+impl SharedEnd {
+    /// Asks the owner at the other end of `stub` for a lane.
+    pub(crate) fn connect(stub: PortOpenClient, of: u64) -> Result<Self, ConnectError> {
+        SenderEnd::connect(stub, of).map(Self)
+    }
+}
+
+impl Deref for SharedEnd {
+    type Target = SenderEnd;
+
+    #[inline]
+    fn deref(&self) -> &SenderEnd {
+        &self.0
+    }
+}
+
+impl Drop for SharedEnd {
+    fn drop(&mut self) {
+        // A child has none of its parent's lanes, and must not unmap them.
+        if fork::is_forked() {
+            std::mem::forget(self.0.clone());
         }
     }
 }

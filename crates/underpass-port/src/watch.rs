@@ -3,6 +3,7 @@
 use crate::owner::PortCore;
 use crate::waiters::Waiting;
 use std::fmt;
+use underpass_os::fork;
 use underpass_sync::mpmc::Receiver;
 
 /// Lets a [`Select`](underpass_sync::Select) wait for a port: a case that is ready when something
@@ -38,7 +39,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(port: &'a PortCore) -> Self {
         let mut lanes = port.lanes();
         let waiting = port.waiters.enter();
-        let has_something = lanes.is_over() || lanes.announce_wait();
+        let has_something = fork::is_forked() || lanes.is_over() || lanes.announce_wait();
         drop(lanes);
         if has_something {
             port.waiters.ring();
@@ -55,6 +56,9 @@ impl AsRef<Receiver<()>> for Watch<'_> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
+        if fork::is_forked() {
+            return;
+        }
         // The select may have taken a token, and the program may not look. This one counts still.
         let mut lanes = self.port.lanes();
         let token = self.port.hand_on(&mut lanes);

@@ -126,7 +126,9 @@ impl SignalHandlers {
     /// Begins to receive. The service is to be exported
     /// ([`Server::export`](underpass_rpc::Server::export)); its options say who may signal.
     pub fn start(self) -> (Service, Signals) {
-        let sizes = LaneSizes::new(self.queued, BYTES, WhenFull::Refuse).expect("credits were checked");
+        let Ok(sizes) = LaneSizes::new(self.queued, BYTES, WhenFull::Refuse) else {
+            unreachable!("`credits` has checked the number")
+        };
         let port = Arc::new(PortCore::new(sizes, SIGNALS, 256 << 20).with_counts());
         let shared = Arc::new(Shared::default());
         let signals = Signals { port: port.clone(), shared: shared.clone() };

@@ -5,7 +5,7 @@ use super::ways::{Way, WayCounts, Ways};
 use crate::arrival::WhyEnded;
 use crate::errors::{ConnectError, PortSendError};
 use crate::open::PortOpenClient;
-use crate::sender_end::SenderEnd;
+use crate::sender_end::SharedEnd;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use underpass_os::cpu;
 /// See the [module](super).
 #[derive(Clone)]
 pub struct SignalSender {
-    end: Arc<SenderEnd>,
+    end: SharedEnd,
     ways: Arc<WayCounts>,
 }
 
@@ -40,7 +40,7 @@ impl SignalSender {
     }
 
     fn over(stub: PortOpenClient) -> Result<Self, ConnectError> {
-        Ok(Self { end: SenderEnd::connect(stub, SIGNALS)?, ways: Arc::default() })
+        Ok(Self { end: SharedEnd::connect(stub, SIGNALS)?, ways: Arc::default() })
     }
 
     /// Sends a signal of a queued kind. It never blocks. If the receiver has no handler for the
