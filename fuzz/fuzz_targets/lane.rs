@@ -85,6 +85,34 @@ impl Lane {
         self.next = head.number + 1;
     }
 
+    /// Writes a word, as a peer that lies does.
+    fn lie(&mut self, which: u8, value: u64) {
+        self.honest = false;
+        match which % 7 {
+            0 => self.memory.word(LaneWord::Posted).store(value, Ordering::Relaxed),
+            1 => self.memory.word(LaneWord::Oldest).store(value, Ordering::Relaxed),
+            2 => self.memory.word(LaneWord::Finished).store(value, Ordering::Relaxed),
+            3 => self.memory.word(LaneWord::Taken).store(value, Ordering::Relaxed),
+            4 => self.memory.word(LaneWord::Counted).store(value, Ordering::Relaxed),
+            5 => self.memory.attention(LaneEnd::Sender).store(value as u32, Ordering::Relaxed),
+            _ => self.memory.attention(LaneEnd::Receiver).store(value as u32, Ordering::Relaxed),
+        }
+    }
+
+    fn reserve(&mut self, most: u8, parts: [u8; 3], commits: bool) {
+        let Ok(mut room) = self.sender.reserve(most.into()) else { return };
+        let mut bytes = Vec::new();
+        for part in parts {
+            let part = vec![part; usize::from(part).min(room.left())];
+            room.put(&part);
+            bytes.extend(part);
+        }
+        if commits {
+            let result = room.commit(0).map(|(number, _)| number);
+            self.posted(bytes, result);
+        }
+    }
+
     fn does(&mut self, step: &Step) {
         match *step {
             Step::Post { len, byte } => {
@@ -92,19 +120,7 @@ impl Lane {
                 let result = self.sender.post(&bytes, 0);
                 self.posted(bytes, result);
             }
-            Step::Reserve { most, parts, commits } => {
-                let Ok(mut room) = self.sender.reserve(most.into()) else { return };
-                let mut bytes = Vec::new();
-                for part in parts {
-                    let part = vec![part; usize::from(part).min(room.left())];
-                    room.put(&part);
-                    bytes.extend(part);
-                }
-                if commits {
-                    let result = room.commit(0).map(|(number, _)| number);
-                    self.posted(bytes, result);
-                }
-            }
+            Step::Reserve { most, parts, commits } => self.reserve(most, parts, commits),
             Step::Take => self.take(),
             Step::Wait => {
                 self.receiver.announce_wait();
@@ -118,18 +134,7 @@ impl Lane {
                 self.receiver.end_wait();
                 self.sender.end_wait();
             }
-            Step::Word { which, value } => {
-                self.honest = false;
-                match which % 7 {
-                    0 => self.memory.word(LaneWord::Posted).store(value, Ordering::Relaxed),
-                    1 => self.memory.word(LaneWord::Oldest).store(value, Ordering::Relaxed),
-                    2 => self.memory.word(LaneWord::Finished).store(value, Ordering::Relaxed),
-                    3 => self.memory.word(LaneWord::Taken).store(value, Ordering::Relaxed),
-                    4 => self.memory.word(LaneWord::Counted).store(value, Ordering::Relaxed),
-                    5 => self.memory.attention(LaneEnd::Sender).store(value as u32, Ordering::Relaxed),
-                    _ => self.memory.attention(LaneEnd::Receiver).store(value as u32, Ordering::Relaxed),
-                }
-            }
+            Step::Word { which, value } => self.lie(which, value),
             Step::Ring { at, value } => {
                 self.honest = false;
                 self.memory.put(usize::from(at) % (self.sizes.bytes() / 8) * 8, &value.to_le_bytes());

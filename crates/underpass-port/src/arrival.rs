@@ -33,14 +33,14 @@ impl fmt::Display for SenderId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival<T> {
     /// A message.
-    Message(Message<T>),
+    Message(PortMessage<T>),
     /// A lane has ended: no further message comes from its sender.
     Ended(LaneEnded),
 }
 
 /// A message, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message<T> {
+pub struct PortMessage<T> {
     /// What was sent.
     pub message: T,
     /// Its sender.

@@ -104,7 +104,7 @@ impl Drop for BindingLanes {
 
 /// A lane, under the port's lock.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct LaneSlot {
     pub(crate) lane: Arc<OwnedLane>,
     pub(crate) receiver: LaneReceiver<MappedLane>,
     /// Whether it is in the ready list.
@@ -138,7 +138,7 @@ pub(crate) enum Look {
 /// After this many messages in a row another lane comes next.
 const BURST: u32 = 32;
 
-impl Slot {
+impl LaneSlot {
     pub(crate) fn new(lane: Arc<OwnedLane>, receiver: LaneReceiver<MappedLane>) -> Self {
         Self { lane, receiver, is_ready: false, burst: 0, rest: None }
     }

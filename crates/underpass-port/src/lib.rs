@@ -53,7 +53,6 @@ mod bell_thread;
 mod errors;
 mod guard;
 mod lane_slot;
-mod limit;
 mod open;
 mod options;
 mod owner;
@@ -65,10 +64,11 @@ mod sender_end;
 pub mod signal;
 #[cfg(test)]
 mod tests;
+mod wait_until;
 mod waiters;
 mod watch;
 
-pub use arrival::{Arrival, LaneEnded, Message, SenderId, WhyEnded};
+pub use arrival::{Arrival, LaneEnded, PortMessage, SenderId, WhyEnded};
 pub use errors::{ConnectError, PortRecvError, PortSendError};
 pub use open::OpenRefused;
 pub use options::PortOptions;
@@ -76,7 +76,7 @@ pub use pressure::{OtherSide, Pressure};
 pub use receiver::{Messages, PortReceiver};
 pub use sender::{PortReservation, PortSender};
 pub use underpass_channel::BadLaneSizes;
-pub use watch::Watch;
+pub use watch::PortWatch;
 
 /// For the generated code of this crate's own interface.
 #[doc(hidden)]

@@ -72,7 +72,7 @@ impl PortOptions {
     }
 
     /// Makes a full lane lose its oldest messages, so that its sender never waits. The receiver
-    /// learns how many were lost, in their place: [`Message::lost`](crate::Message::lost).
+    /// learns how many were lost, in their place: [`PortMessage::lost`](crate::PortMessage::lost).
     pub fn drop_oldest(mut self) -> Self {
         self.when_full = WhenFull::DropOldest;
         self

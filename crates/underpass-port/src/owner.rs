@@ -4,7 +4,7 @@
 use crate::arrival::{LaneEnded, SenderId, WhyEnded};
 use crate::bell::Bell;
 use crate::guard::lock;
-use crate::lane_slot::{BindingLanes, Look, OwnedLane, Slot};
+use crate::lane_slot::{BindingLanes, LaneSlot, Look, OwnedLane};
 use crate::open::{OpenError, OpenRefused, Opened, PortOpen};
 use crate::quota::{Charge, Quota};
 use crate::waiters::Waiters;
@@ -36,7 +36,7 @@ pub(crate) struct PortCore {
 /// The lanes of a port.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    slots: Vec<Option<Box<Slot>>>,
+    slots: Vec<Option<Box<LaneSlot>>>,
     /// Places of the ready list.
     ready: VecDeque<usize>,
     /// Lanes there are, and lanes that there ever were.
@@ -57,7 +57,7 @@ pub(crate) enum Taken {
     /// Counts of a sender, each with its number and by how much it has grown.
     Counts(SenderId, Vec<(usize, u64)>),
     /// The end of a lane, which is to be dropped without the lock.
-    Ended(LaneEnded, Box<Slot>),
+    Ended(LaneEnded, Box<LaneSlot>),
 }
 
 impl Lanes {
@@ -95,7 +95,7 @@ impl Lanes {
         None
     }
 
-    fn remove(&mut self, place: usize) -> Option<Box<Slot>> {
+    fn remove(&mut self, place: usize) -> Option<Box<LaneSlot>> {
         let slot = self.slots[place].take()?;
         self.count -= 1;
         self.ready.retain(|&other| other != place);
@@ -119,7 +119,7 @@ impl Lanes {
     }
 
     #[cfg(test)]
-    fn slot_of(&self, lane: u64) -> &Slot {
+    fn slot_of(&self, lane: u64) -> &LaneSlot {
         let mut slots = self.slots.iter().flatten();
         slots.find(|slot| slot.lane.from.lane == lane).expect("there is such a lane")
     }
@@ -293,7 +293,7 @@ impl PortCore {
             _charge: charge,
         });
         Bell::watch(&lane)?;
-        let slot = Slot::new(lane.clone(), LaneReceiver::new(Arc::new(memory), self.sizes));
+        let slot = LaneSlot::new(lane.clone(), LaneReceiver::new(Arc::new(memory), self.sizes));
         // Nobody can have posted yet, so this needs no barrier.
         slot.announce_wait();
         if empty.is_none() {

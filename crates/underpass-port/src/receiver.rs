@@ -1,12 +1,12 @@
 //! Receiving from a port.
 
-use crate::arrival::{Arrival, Message};
+use crate::arrival::{Arrival, PortMessage};
 use crate::errors::PortRecvError;
-use crate::limit::Limit;
 use crate::owner::{PortCore, Taken};
 use crate::pressure::{OtherSide, Pressure};
+use crate::wait_until::WaitUntil;
 use crate::waiters::Unwoken;
-use crate::watch::Watch;
+use crate::watch::PortWatch;
 use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
@@ -41,7 +41,7 @@ impl<T: Schema> PortReceiver<T> {
     /// [`PortRecvError::Cancelled`] if the thread is cancelled while it waits.
     #[inline]
     pub fn recv(&self) -> Result<Arrival<T>, PortRecvError> {
-        self.recv_within(Limit::Endless)
+        self.recv_within(WaitUntil::Endless)
     }
 
     /// What comes next, if it is there.
@@ -50,7 +50,7 @@ impl<T: Schema> PortReceiver<T> {
     /// [`PortRecvError::Empty`] or [`PortRecvError::Disconnected`].
     #[inline]
     pub fn try_recv(&self) -> Result<Arrival<T>, PortRecvError> {
-        self.recv_within(Limit::Now)
+        self.recv_within(WaitUntil::Now)
     }
 
     /// Waits for what comes next, but no longer than `span`.
@@ -58,7 +58,7 @@ impl<T: Schema> PortReceiver<T> {
     /// # Errors
     /// [`PortRecvError::Timeout`], or as [`recv`](Self::recv).
     pub fn recv_timeout(&self, span: Duration) -> Result<Arrival<T>, PortRecvError> {
-        self.recv_within(Limit::of(span))
+        self.recv_within(WaitUntil::of(span))
     }
 
     /// Waits for what comes next, but not beyond `deadline`.
@@ -66,7 +66,7 @@ impl<T: Schema> PortReceiver<T> {
     /// # Errors
     /// [`PortRecvError::Timeout`], or as [`recv`](Self::recv).
     pub fn recv_deadline(&self, deadline: Instant) -> Result<Arrival<T>, PortRecvError> {
-        self.recv_within(Limit::Until(deadline))
+        self.recv_within(WaitUntil::Until(deadline))
     }
 
     /// Waits for what comes next, and blocks no thread. A future that is dropped has received
@@ -102,10 +102,10 @@ impl<T: Schema> PortReceiver<T> {
         most: usize,
         span: Duration,
     ) -> Result<Vec<Arrival<T>>, PortRecvError> {
-        let limit = Limit::of(span);
+        let limit = WaitUntil::of(span);
         let mut batch = Vec::new();
         while batch.len() < most {
-            let limit = if batch.len() < least { limit } else { Limit::Now };
+            let limit = if batch.len() < least { limit } else { WaitUntil::Now };
             match self.recv_within(limit) {
                 Ok(arrival) => batch.push(arrival),
                 Err(why) if batch.is_empty() => return Err(why),
@@ -121,9 +121,9 @@ impl<T: Schema> PortReceiver<T> {
         Messages { receiver: self }
     }
 
-    /// Waits for this port in a [`Select`](underpass_sync::Select). See [`Watch`].
-    pub fn watch(&self) -> Watch<'_> {
-        Watch::new(&self.port)
+    /// Waits for this port in a [`Select`](underpass_sync::Select). See [`PortWatch`].
+    pub fn watch(&self) -> PortWatch<'_> {
+        PortWatch::new(&self.port)
     }
 
     /// How much waits in this port, over all senders.
@@ -167,7 +167,7 @@ impl<T: Schema> PortReceiver<T> {
                 room.inspect(|lane| self.port.ring_for_room(lane));
                 match from_bytes(bytes) {
                     Ok(message) => {
-                        Arrival::Message(Message { message, from, number: head.number, lost: head.lost })
+                        Arrival::Message(PortMessage { message, from, number: head.number, lost: head.lost })
                     }
                     Err(_) => Arrival::Ended(self.port.end(from)),
                 }
@@ -176,11 +176,11 @@ impl<T: Schema> PortReceiver<T> {
     }
 
     #[inline]
-    fn recv_within(&self, limit: Limit) -> Result<Arrival<T>, PortRecvError> {
+    fn recv_within(&self, limit: WaitUntil) -> Result<Arrival<T>, PortRecvError> {
         loop {
             match self.next() {
                 Ok(Some(arrival)) => return Ok(arrival),
-                Ok(None) if limit == Limit::Now => return Err(PortRecvError::Empty),
+                Ok(None) if limit == WaitUntil::Now => return Err(PortRecvError::Empty),
                 Ok(None) => self.wait(limit)?,
                 Err(why) => {
                     // Others may wait for what will not come, too.
@@ -193,7 +193,7 @@ impl<T: Schema> PortReceiver<T> {
 
     /// Steps W1 to W4.
     #[cold]
-    fn wait(&self, limit: Limit) -> Result<(), PortRecvError> {
+    fn wait(&self, limit: WaitUntil) -> Result<(), PortRecvError> {
         let mut lanes = self.port.lanes();
         if lanes.is_over() {
             return Ok(());

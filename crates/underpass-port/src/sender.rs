@@ -2,10 +2,10 @@
 
 use crate::arrival::WhyEnded;
 use crate::errors::{ConnectError, PortSendError};
-use crate::limit::Limit;
 use crate::open::{PortOpenClient, hash_of};
 use crate::pressure::{OtherSide, Pressure};
 use crate::sender_end::{HeldLane, SenderEnd, SharedEnd, refusal};
+use crate::wait_until::WaitUntil;
 use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
@@ -53,7 +53,7 @@ impl<T: Schema> PortSender<T> {
     /// [`PortSendError`], except `Full` and `Timeout`.
     #[inline]
     pub fn send(&self, message: &T) -> Result<u64, PortSendError> {
-        self.send_within(message, Limit::Endless)
+        self.send_within(message, WaitUntil::Endless)
     }
 
     /// Sends a message if there is room for it.
@@ -70,7 +70,7 @@ impl<T: Schema> PortSender<T> {
     /// # Errors
     /// [`PortSendError`], except `Full`.
     pub fn send_timeout(&self, message: &T, span: Duration) -> Result<u64, PortSendError> {
-        self.send_within(message, Limit::of(span))
+        self.send_within(message, WaitUntil::of(span))
     }
 
     /// Sends a message; does not wait beyond `deadline`.
@@ -78,7 +78,7 @@ impl<T: Schema> PortSender<T> {
     /// # Errors
     /// [`PortSendError`], except `Full`.
     pub fn send_deadline(&self, message: &T, deadline: Instant) -> Result<u64, PortSendError> {
-        self.send_within(message, Limit::Until(deadline))
+        self.send_within(message, WaitUntil::Until(deadline))
     }
 
     /// Sends a message, and waits for room without blocking a thread. A future that is dropped has
@@ -103,7 +103,7 @@ impl<T: Schema> PortSender<T> {
     }
 
     #[inline]
-    fn send_within(&self, message: &T, limit: Limit) -> Result<u64, PortSendError> {
+    fn send_within(&self, message: &T, limit: WaitUntil) -> Result<u64, PortSendError> {
         loop {
             match self.end.try_send(message) {
                 Err(PortSendError::Full) => self.end.wait_for_room(message.size(), limit)?,

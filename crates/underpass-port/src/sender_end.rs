@@ -4,8 +4,8 @@ use crate::arrival::WhyEnded;
 use crate::bell::{Bell, Rung};
 use crate::errors::{ConnectError, PortSendError};
 use crate::guard::lock;
-use crate::limit::Limit;
 use crate::open::{OpenError, Opened, PortOpen, PortOpenClient};
+use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
 use std::io;
 use std::ops::Deref;
@@ -205,7 +205,7 @@ impl SenderEnd {
 
     /// Waits until there may be room for `most` bytes.
     #[cold]
-    pub(crate) fn wait_for_room(&self, most: usize, limit: Limit) -> Result<(), PortSendError> {
+    pub(crate) fn wait_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), PortSendError> {
         let mut lane = self.lock();
         let waiting = self.waiters.enter();
         let room = self.announce_wait(&mut lane, most);

@@ -1,7 +1,7 @@
 //! The threads and tasks of this domain that wait for one thing: a message, or room.
 
 use crate::guard::lock;
-use crate::limit::Limit;
+use crate::wait_until::WaitUntil;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use underpass_sync::Mutex;
@@ -70,15 +70,17 @@ impl Waiters {
     }
 
     /// Waits for a token.
-    pub(crate) fn wait(&self, limit: Limit) -> Result<(), Unwoken> {
+    pub(crate) fn wait(&self, limit: WaitUntil) -> Result<(), Unwoken> {
         // This holds a sender, so the tokens are never disconnected.
         match limit {
-            Limit::Endless => self.tokens.recv().map_err(|_| Unwoken::Cancelled),
-            Limit::Until(deadline) => self.tokens.recv_deadline(deadline).map_err(|missed| match missed {
-                RecvTimeoutError::Timeout => Unwoken::Late,
-                RecvTimeoutError::Cancelled | RecvTimeoutError::Disconnected => Unwoken::Cancelled,
-            }),
-            Limit::Now => Err(Unwoken::Late),
+            WaitUntil::Endless => self.tokens.recv().map_err(|_| Unwoken::Cancelled),
+            WaitUntil::Until(deadline) => {
+                self.tokens.recv_deadline(deadline).map_err(|missed| match missed {
+                    RecvTimeoutError::Timeout => Unwoken::Late,
+                    RecvTimeoutError::Cancelled | RecvTimeoutError::Disconnected => Unwoken::Cancelled,
+                })
+            }
+            WaitUntil::Now => Err(Unwoken::Late),
         }
     }
 }

@@ -30,12 +30,12 @@ use underpass_sync::mpmc::Receiver;
 /// # Ok::<(), underpass::port::BadLaneSizes>(())
 /// ```
 #[must_use = "a select waits for it"]
-pub struct Watch<'a> {
+pub struct PortWatch<'a> {
     port: &'a PortCore,
     _waiting: Waiting<'a>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> PortWatch<'a> {
     pub(crate) fn new(port: &'a PortCore) -> Self {
         let mut lanes = port.lanes();
         let waiting = port.waiters.enter();
@@ -48,13 +48,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl AsRef<Receiver<()>> for Watch<'_> {
+impl AsRef<Receiver<()>> for PortWatch<'_> {
     fn as_ref(&self) -> &Receiver<()> {
         self.port.waiters.tokens()
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for PortWatch<'_> {
     fn drop(&mut self) {
         if fork::is_forked() {
             return;
@@ -69,8 +69,8 @@ impl Drop for Watch<'_> {
     }
 }
 
-impl fmt::Debug for Watch<'_> {
+impl fmt::Debug for PortWatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
+        f.debug_struct("PortWatch").finish_non_exhaustive()
     }
 }

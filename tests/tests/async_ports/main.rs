@@ -9,7 +9,7 @@ mod process;
 mod signals;
 mod waits;
 
-use underpass::port::{Arrival, LaneEnded, Message, PortOptions, PortReceiver};
+use underpass::port::{Arrival, LaneEnded, PortMessage, PortOptions, PortReceiver};
 use underpass::{Running, Server};
 use underpass_tests::Room;
 
@@ -34,7 +34,7 @@ fn own(of: &str, options: PortOptions) -> Owned {
 
 impl Owned {
     /// The next message. Panics at the end of a lane.
-    fn message(&self) -> Message<Note> {
+    fn message(&self) -> PortMessage<Note> {
         match self.receiver.recv().unwrap() {
             Arrival::Message(message) => message,
             Arrival::Ended(ended) => panic!("a lane ended: {ended:?}"),

@@ -152,7 +152,7 @@ impl LaneMemory for HeapLane {
 
 /// The ring of a lane: positions are masked, so every position is a place in it.
 #[derive(Debug)]
-pub(crate) struct Ring<M> {
+pub(crate) struct RecordRing<M> {
     pub(crate) memory: std::sync::Arc<M>,
     mask: u64,
 }
@@ -165,7 +165,7 @@ pub(crate) struct RecordHead {
     pub(crate) number: u64,
 }
 
-impl<M: LaneMemory> Ring<M> {
+impl<M: LaneMemory> RecordRing<M> {
     pub(crate) fn new(memory: std::sync::Arc<M>, sizes: &LaneSizes) -> Self {
         Self { memory, mask: sizes.bytes() as u64 - 1 }
     }

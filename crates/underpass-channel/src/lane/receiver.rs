@@ -2,7 +2,7 @@
 
 use crate::attention::{Attention, Doorbell, Fence};
 use crate::copy_counts;
-use crate::lane::memory::{COUNTS, LaneEnd, LaneMemory, LaneWord, RecordHead, Ring};
+use crate::lane::memory::{COUNTS, LaneEnd, LaneMemory, LaneWord, RecordHead, RecordRing};
 use crate::lane::sizes::{HEAD, LaneSizes, WhenFull, record};
 use crate::ring::Malformed;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct LaneHead {
 /// | `posted` | the last value of `Posted` that was seen |
 #[derive(Debug)]
 pub struct LaneReceiver<M> {
-    ring: Ring<M>,
+    ring: RecordRing<M>,
     sizes: LaneSizes,
     taken: u64,
     at: u64,
@@ -45,7 +45,7 @@ pub struct LaneReceiver<M> {
 impl<M: LaneMemory> LaneReceiver<M> {
     /// The receiving end of fresh memory.
     pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
-        let ring = Ring::new(memory, &sizes);
+        let ring = RecordRing::new(memory, &sizes);
         Self {
             ring,
             sizes,

@@ -1,7 +1,7 @@
 //! The end of a lane that posts. The steps A1 to A4 are those of `README.md`.
 
 use crate::attention::{Attention, Doorbell, Fence};
-use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord, RecordHead, Ring};
+use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord, RecordHead, RecordRing};
 use crate::lane::sizes::{HEAD, LaneSizes, WhenFull, record};
 use std::ops::DerefMut;
 use std::os::fd::BorrowedFd;
@@ -32,7 +32,7 @@ pub enum Unposted {
 /// | `starts` | where the record of each message from `first` on begins, by its number modulo the length |
 #[derive(Debug)]
 pub struct LaneSender<M> {
-    ring: Ring<M>,
+    ring: RecordRing<M>,
     sizes: LaneSizes,
     posted: u64,
     end: u64,
@@ -48,7 +48,7 @@ impl<M: LaneMemory> LaneSender<M> {
     /// The sending end of fresh memory.
     pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
         let starts = vec![0; sizes.items()].into_boxed_slice();
-        let ring = Ring::new(memory, &sizes);
+        let ring = RecordRing::new(memory, &sizes);
         Self {
             ring,
             sizes,

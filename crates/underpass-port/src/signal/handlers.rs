@@ -1,9 +1,9 @@
 //! Receiving signals: a handler for each kind.
 
 use crate::arrival::{LaneEnded, SenderId};
-use crate::limit::Limit;
 use crate::open::PortOpen;
 use crate::owner::{Opener, PortCore, Taken};
+use crate::wait_until::WaitUntil;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -153,7 +153,7 @@ impl SignalHandlers {
                 let waiting = port.waiters.enter();
                 let has_something = lanes.announce_wait();
                 drop(lanes);
-                if !has_something && port.waiters.wait(Limit::Endless).is_err() {
+                if !has_something && port.waiters.wait(WaitUntil::Endless).is_err() {
                     return port.drop_receiver();
                 }
                 drop(waiting);

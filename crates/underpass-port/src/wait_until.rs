@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum WaitUntil {
     /// Not at all.
     Now,
     /// Until then.
@@ -13,7 +13,7 @@ pub(crate) enum Limit {
     Endless,
 }
 
-impl Limit {
+impl WaitUntil {
     /// For `span` from now.
     pub(crate) fn of(span: Duration) -> Self {
         // A time that the clock does not reach is no limit.
