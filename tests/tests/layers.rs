@@ -238,7 +238,13 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-tests",
         rooms: &["underpass", "underpass-os"],
-        tests: &["underpass-channel", "underpass-nvme", "underpass-skip", "underpass-test-device", "underpass-wire"],
+        tests: &[
+            "underpass-channel",
+            "underpass-nvme",
+            "underpass-skip",
+            "underpass-test-device",
+            "underpass-wire",
+        ],
         outside: None,
         because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
     },

@@ -43,14 +43,14 @@ pub use channel::{Channel, Side};
 pub use copy_counts::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
-#[doc(hidden)] // For memory that more than two domains share.
-pub use opaque_copy::copy as opaque_copy;
-#[cfg(not(underpass_loom))]
 pub use lane::MappedLane;
 pub use lane::{
     BadLaneSizes, COUNTS, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver, LaneSender, LaneSizes,
     LaneWord, Reservation, Unposted, WhenFull,
 };
+#[cfg(not(underpass_loom))]
+#[doc(hidden)] // For memory that more than two domains share.
+pub use opaque_copy::copy as opaque_copy;
 #[cfg(not(underpass_loom))]
 pub use overflow::{OverflowBuffer, OverflowSource, OverflowView};
 pub use payload::{Payload, PayloadSink};

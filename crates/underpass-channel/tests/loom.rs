@@ -8,10 +8,10 @@ use loom::thread;
 use std::sync::Arc as Shared;
 #[path = "loom/donation.rs"]
 mod donation;
-#[path = "loom/rows.rs"]
-mod rows;
 #[path = "loom/lane.rs"]
 mod lane;
+#[path = "loom/rows.rs"]
+mod rows;
 #[path = "loom/started.rs"]
 mod started;
 #[path = "loom/tasks.rs"]

@@ -3,16 +3,16 @@
 //!
 //! The caller decides when each end polls. Every step is the function that calls run.
 
-use crate::binding::clock_offset::ClockOffset;
-use crate::binding::family::Family;
+use crate::binding::family::{Client, Family};
 use crate::binding::handshake::CpuPlacement;
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::record::BindingRecord;
+use crate::binding::row::{BindingRow, ServedRow};
 use crate::binding::service::Service;
 use crate::call::answer::Results;
-use crate::call::client::{CallTerms, ClientEnd};
+use crate::call::client::{CallTerms, ClientEnd, ClientRow};
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::ChannelMailbox;
@@ -23,10 +23,10 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use underpass_channel::layout::{region, stack_of};
-use underpass_channel::{Channel, Fence, Slot};
+use underpass_channel::layout::{region, stack_of_connection};
+use underpass_channel::{Channel, Fence, Slot, Tag};
 use underpass_os::Socket;
-use underpass_processor::Line;
+use underpass_processor::PolledLine;
 use underpass_wire::{Decode, Encode};
 
 /// Two processors of their own, as for a call between two processes.
@@ -40,6 +40,7 @@ const SERVER_THREAD: u64 = 1;
 #[derive(Debug)]
 pub struct Ends {
     client: Arc<ClientEnd>,
+    row: Arc<ClientRow>,
     server: Arc<ServerEnd>,
 }
 
@@ -73,7 +74,7 @@ impl Ends {
         if let Some(mark) = mark {
             service.stub = Arc::new(Marked { stub: service.stub, mark });
         }
-        let stack = stack_of(service.descriptor.astack());
+        let stack = stack_of_connection(service.descriptor.astack());
         // Neither side sleeps, so the light fence needs no barrier at the other end.
         let (channel, file) = Channel::create(Fence::Light, stack)?;
         let far = Channel::adopt(file.as_fd(), Fence::Light, stack)?;
@@ -84,12 +85,16 @@ impl Ends {
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
         let record = BindingRecord::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, ClockOffset::default());
+        let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours)?));
+        let binding = BindingRow::new((0, 0), record, false, service.descriptor, &family, None);
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
-        let server = ServerEnd::new(channel, mailbox, &service, PLACEMENT, family.clone(), quota);
+        let server = ServerEnd::new(channel, mailbox, PLACEMENT, family.clone(), quota);
         family.join(&server);
+        family.add_row(ServedRow { stub: service.stub, binding });
         let mailbox = ChannelMailbox::of_client(ControlSocket::new(BindingLink::new(theirs), None));
-        Ok(Self { client: ClientEnd::new(far, mailbox, PLACEMENT), server })
+        let client = ClientEnd::new(far, mailbox, PLACEMENT);
+        let row = client.add_row(Tag::new(0, 1));
+        Ok(Self { client, row, server })
     }
 
     /// A call as a client stub makes it. The calling thread blocks until another one has served the
@@ -103,7 +108,7 @@ impl Ends {
         procedure: u16,
         arguments: &A,
     ) -> Result<R::Value, CallError> {
-        self.client.call::<A, R>(procedure, arguments, &CallTerms::plain(), |e| e)
+        self.client.call::<A, R>(&self.row, procedure, arguments, &CallTerms::plain(), |e| e)
     }
 
     /// Sends a call, without waiting.
@@ -112,7 +117,7 @@ impl Ends {
     /// The same as of every call.
     #[inline(always)]
     pub fn send<A: Encode + ?Sized>(&self, procedure: u16, arguments: &A) -> Result<SentCall, CallError> {
-        self.client.send_step(procedure, arguments).map(SentCall).map_err(|e| *e)
+        self.client.send_step(&self.row, procedure, arguments).map(SentCall).map_err(|e| *e)
     }
 
     /// Takes the reply to a call that was sent, the only one under way, and reads its result. It
@@ -125,7 +130,7 @@ impl Ends {
         &self,
         call: SentCall,
     ) -> Result<R::Value, CallError> {
-        self.client.receive_step::<R>(call.0, |e| e)
+        self.client.receive_step::<R>(&self.row, call.0, |e| e)
     }
 
     /// The server takes a call, runs it and replies. Returns whether one had come.
@@ -135,6 +140,6 @@ impl Ends {
 
     /// The client takes all replies, and wakes their callers. Returns whether any had come.
     pub fn poll(&self) -> bool {
-        Line::poll(&*self.client)
+        self.client.poll()
     }
 }

@@ -62,7 +62,7 @@ struct Members {
 
 impl Client {
     /// A client that is as this domain is.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, fuzzing, feature = "ends"))]
     pub(crate) fn of(peer: Peer) -> Self {
         let own = Capabilities::own();
         Self { peer, capabilities: (own, own), clock_offset: ClockOffset::default() }

@@ -1,7 +1,7 @@
 //! The steps of [`ClientEnd::call`] one by one, for the benchmark that measures them. Each runs the
 //! functions that `call` runs.
 
-use super::{CallTerms, ClientEnd};
+use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::call::waiting::Reply;
@@ -23,12 +23,13 @@ impl ClientEnd {
     #[inline(always)]
     pub(crate) fn send_step<A: Encode + ?Sized>(
         &self,
+        row: &ClientRow,
         procedure: u16,
         arguments: &A,
     ) -> Result<Slot, Box<CallError>> {
         // Only the caller of an urgent call is never registered before it waits.
         let terms = CallTerms { urgent: true, ..CallTerms::plain() };
-        Ok(self.nearest().begin(procedure, arguments, &terms, None, None)?.slot)
+        Ok(self.nearest().begin(row, procedure, arguments, &terms, None, None)?.slot)
     }
 
     /// Takes the reply to the call of `slot`, the only one under way, and reads its result. A
@@ -36,10 +37,11 @@ impl ClientEnd {
     #[inline(always)]
     pub(crate) fn receive_step<R: Decode + Results<Value: Decode>>(
         &self,
+        row: &ClientRow,
         slot: Slot,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let (mut answer, mut landing) = (Answer::new(self, slot, None), Landing::new());
+        let (mut answer, mut landing) = (Answer::new(self, row, slot, None), Landing::new());
         self.look_for(&Reply { answer: &answer, landing: Some(&landing) });
         answer.result::<R>(&mut landing, failed)
     }
