@@ -232,7 +232,10 @@ impl ClientEnd {
         drop(inside);
         // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(answer.number);
-        if too_many || quarantined == SLOTS {
+        if too_many && row.has_own_quarantine() {
+            // The server may be alive, and take more of what was posted.
+            self.row_captured(row);
+        } else if too_many || quarantined == SLOTS {
             self.captured_unless_answered();
         }
     }

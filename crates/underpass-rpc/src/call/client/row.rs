@@ -115,6 +115,11 @@ impl ClientRow {
         self.quarantine.store(most, Ordering::Relaxed);
     }
 
+    /// Whether the user has set that number.
+    pub(super) fn has_own_quarantine(&self) -> bool {
+        self.quarantine.load(Ordering::Relaxed) != QUARANTINE
+    }
+
     /// The most such slots, if the row is `alone` or not.
     pub(super) fn quarantine(&self, alone: bool) -> u32 {
         let most = if alone { SLOTS } else { SHARE - SHARE / 4 };
