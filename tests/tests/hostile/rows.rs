@@ -55,10 +55,10 @@ fn a_tag_that_names_no_row_is_refused() {
         assert_eq!(outcome(&end, 3), NO_BINDING);
         assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE, "the binding goes on");
     }
-    // A request without room for a tag.
-    scene.closes(|end| end.post(&Cell { length: 7, ..Cell::request(0, procedure("null"), ROW) }));
     drop(end);
     scene.is_unharmed();
+    // A request without room for a tag.
+    scene.closes(|end| end.post(&Cell { length: 7, ..Cell::request(0, procedure("null"), ROW) }));
 }
 
 #[test]
