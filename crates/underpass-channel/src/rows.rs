@@ -121,7 +121,8 @@ impl<T> Rows<T> {
             let (piece, _) = place_of(tag.index());
             self.pieces[piece].get_or_init(|| (0..FIRST << piece).map(|_| Row::default()).collect());
         }
-        let row = self.row(tag.index()).expect("a row that has just been made sure of");
+        // Always there: its piece was made when the index was first used, or just now.
+        let Some(row) = self.row(tag.index()) else { return Err(value) };
         // SAFETY: the row was free, and this thread alone got its index. By step M3 of `README.md`,
         // no call reads its value.
         unsafe { put(&row.value, Some(value)) };

@@ -120,7 +120,7 @@ impl ClientEnd {
             Some(slot) => slot,
             None => self.lease_later(row, terms.leasing, deadline, under_way)?,
         };
-        let slot = self.send(row, slot, procedure, arguments, deadline, under_way, away)?;
+        let slot = self.send(row, slot, procedure, arguments, (deadline, under_way), away)?;
         Ok(Sent { slot, noted: None })
     }
 
@@ -165,8 +165,7 @@ impl ClientEnd {
         slot: Slot,
         procedure: u16,
         arguments: &A,
-        deadline: Option<u64>,
-        under_way: Option<&UnderWay>,
+        (deadline, under_way): (Option<u64>, Option<&UnderWay>),
         server_is_away: impl FnOnce(),
     ) -> Result<Slot, Box<CallError>> {
         let number = slot.number();

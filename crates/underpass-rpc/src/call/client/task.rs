@@ -51,7 +51,7 @@ impl ClientEnd {
             },
         };
         let away = || end.call_server();
-        let answer = match end.send(row, slot, procedure, arguments, deadline, under_way, away) {
+        let answer = match end.send(row, slot, procedure, arguments, (deadline, under_way), away) {
             Ok(slot) => Answer::new(end, row, slot, under_way),
             Err(error) => return Err(failed(*error)),
         };
