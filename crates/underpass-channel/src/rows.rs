@@ -5,11 +5,7 @@ use crate::tag::Tag;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use underpass_seam::atomic::{AtomicU64, Ordering};
-
-#[cfg(not(underpass_loom))]
-use core::cell::UnsafeCell;
-#[cfg(underpass_loom)]
-use loom::cell::UnsafeCell;
+use underpass_seam::cell::UnsafeCell;
 
 /// Rows that every table has from the beginning.
 const FIRST: usize = 8;

@@ -32,6 +32,14 @@ pub mod atomic {
     };
 }
 
+/// The cell for values that protocols guard.
+pub mod cell {
+    #[cfg(not(underpass_loom))]
+    pub use core::cell::UnsafeCell;
+    #[cfg(underpass_loom)]
+    pub use loom::cell::UnsafeCell;
+}
+
 /// Tells the processor that this thread spins. Under loom it lets another thread run.
 #[inline]
 pub fn spin_hint() {
