@@ -98,7 +98,7 @@ impl Connection {
 
 #[test]
 fn a_row_is_removed_once_and_under_no_call() {
-    bounded(|| {
+    bounded(3, || {
         let connection = Connection::new();
         let (tag, value) = connection.open();
         let callers: Vec<_> = (0..2)
@@ -108,7 +108,10 @@ fn a_row_is_removed_once_and_under_no_call() {
             })
             .collect();
         assert!(connection.close(tag));
-        callers.into_iter().for_each(|caller| assert!([true, false].contains(&caller.join().unwrap())));
+        for caller in callers {
+            // Either may have come too late.
+            let _took = caller.join().unwrap();
+        }
         assert_eq!(connection.removed.load(Ordering::Relaxed), 1, "whoever comes last removes it");
         assert!(!value.lives.load(Ordering::Relaxed));
         assert!(!connection.call(0, tag), "it takes no more calls");
