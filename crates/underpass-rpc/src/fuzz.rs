@@ -6,7 +6,7 @@
 
 use crate::binding::family::{Client, Family};
 use crate::binding::handshake::{CpuPlacement, Hello, HelloReply, LONGEST};
-use crate::binding::import::{self, Bound, Sharing};
+use crate::binding::import::{self, Bound, ImportMode};
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
@@ -138,7 +138,8 @@ impl FuzzBinding {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
         let until = || u64::MAX;
-        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &until, Sharing::Joins)?;
+        let bound =
+            import::introduce(socket, None, Path::new("fuzz"), descriptor, &until, ImportMode::Joins)?;
         let end = FuzzClient { end: bound.end().clone(), row: bound.row().clone() };
         Ok(Self { bound, end })
     }

@@ -54,7 +54,7 @@ pub(crate) struct Bound {
 
 /// Which connection a new binding may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum ImportMode {
     /// That of other bindings to the same server, if there is one.
     Joins,
     /// One of its own, which no other binding joins.
@@ -146,13 +146,13 @@ pub(crate) fn bind(
     name: &str,
     descriptor: &Descriptor,
     within: Option<Duration>,
-    sharing: Sharing,
+    mode: ImportMode,
 ) -> Result<Bound, ImportError> {
     let end = clock::deadline_ns(within.unwrap_or(PATIENCE));
     let Some(within) = within else {
-        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end, sharing);
+        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end, mode);
     };
-    bind_until(directory, name, descriptor, &|| end, sharing).map_err(|e| match e {
+    bind_until(directory, name, descriptor, &|| end, mode).map_err(|e| match e {
         ImportError::NoAnswer(path, _) if clock::now_ns() >= end => ImportError::NoAnswer(path, within),
         e => e,
     })
@@ -165,12 +165,12 @@ pub(crate) fn bind_until(
     name: &str,
     descriptor: &Descriptor,
     until: Until<'_>,
-    sharing: Sharing,
+    mode: ImportMode,
 ) -> Result<Bound, ImportError> {
     let path = allowed(directory, name)?;
     let begun = Instant::now();
     loop {
-        let failed = match attempt(directory, name, &path, descriptor, until, sharing) {
+        let failed = match attempt(directory, name, &path, descriptor, until, mode) {
             Err(e) if may_pass(&e) => e,
             other => return other,
         };
@@ -213,7 +213,7 @@ fn attempt(
     path: &Path,
     descriptor: &Descriptor,
     until: Until<'_>,
-    sharing: Sharing,
+    mode: ImportMode,
 ) -> Result<Bound, ImportError> {
     match directory.check() {
         Ok(()) => {}
@@ -232,7 +232,7 @@ fn attempt(
         let why = "files that its user has passed before are still being closed; try again later";
         return Err(ImportError::System("this server can't be imported from now", io::Error::other(why)));
     }
-    introduce(socket, None, path, descriptor, until, sharing)
+    introduce(socket, None, path, descriptor, until, mode)
 }
 
 /// Makes a binding from one that a client has passed on. `ticket` comes from [`ClientEnd::share`].
@@ -243,12 +243,12 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
     let (socket, theirs) = Socket::pair().map_err(system)?;
     let path = Path::new("a binding that was passed on");
     let end = clock::deadline_ns(PATIENCE);
-    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end, Sharing::Joins).map_err(
-        |e| match e {
+    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end, ImportMode::Joins).map_err(|e| {
+        match e {
             ImportError::Dead(_) => ImportError::Lapsed,
             e => e,
-        },
-    )
+        }
+    })
 }
 
 /// Makes a binding: sends a hello and reads the answer.
@@ -261,7 +261,7 @@ pub(crate) fn introduce(
     path: &Path,
     descriptor: &Descriptor,
     until: Until<'_>,
-    sharing: Sharing,
+    mode: ImportMode,
 ) -> Result<Bound, ImportError> {
     let own = Capabilities::own();
     let server = match &by {
@@ -270,7 +270,7 @@ pub(crate) fn introduce(
     };
     let server = server.map_err(unheard(path, "the kernel does not say who the server is"))?;
     // They don't end while this import may join one of them.
-    let shown = if sharing == Sharing::Joins { ServerConnection::to(server) } else { Vec::new() };
+    let shown = if mode == ImportMode::Joins { ServerConnection::to(server) } else { Vec::new() };
     let secrets = shown.iter().map(|connection| connection.secret()).collect();
     let hello = Hello { hashes: descriptor.hashes(), capabilities: own, clock: Clock::own(), secrets };
     let socket = Connection::new(socket);
@@ -300,7 +300,7 @@ pub(crate) fn introduce(
             let (end, key) = bound(socket, by_ticket, files, own, capabilities, version.astack)?;
             let connection = ServerConnection::new(end, key, secret, server);
             let bound = Bound::over(connection.clone(), tag, state);
-            if sharing == Sharing::Joins {
+            if mode == ImportMode::Joins {
                 connection.offer();
             }
             Ok(bound)

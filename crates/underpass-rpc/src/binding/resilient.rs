@@ -17,7 +17,7 @@ pub use self::policy::Policy;
 
 use self::next_binding::Waiter;
 use self::repeated_call::RepeatedCall;
-use crate::binding::import::{self, Bound, Sharing};
+use crate::binding::import::{self, Bound, ImportMode};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
 use crate::call::client::{CallTerms, QUARANTINE};
@@ -92,7 +92,7 @@ impl Resilient {
         restore: Option<Box<Restore>>,
     ) -> Result<Self, ImportError> {
         let bound =
-            Arc::new(import::bind(&directory, name, descriptor, Some(policy.patience), Sharing::Joins)?);
+            Arc::new(import::bind(&directory, name, descriptor, Some(policy.patience), ImportMode::Joins)?);
         let present = Present {
             bound,
             generation: 0,

@@ -87,7 +87,7 @@ pub(crate) struct ClientEnd {
     contention: Contention,
     channel_owner: ChannelOwner,
     waker_table: WakerTable,
-    shared: Shared,
+    shared: Siblings,
     late: Box<PendingLateCalls>,
     own: Weak<Self>,
 }
@@ -129,7 +129,7 @@ struct ServerWakeups {
 }
 
 /// What the channels of one connection share.
-struct Shared {
+struct Siblings {
     /// The connection's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
     /// Of a further channel: the first end of its connection.
@@ -190,7 +190,7 @@ impl ClientEnd {
                 contention: Contention::default(),
                 channel_owner: ChannelOwner::default(),
                 waker_table: WakerTable::default(),
-                shared: Shared { further: OnceLock::new(), first, rows, sharing: Box::default() },
+                shared: Siblings { further: OnceLock::new(), first, rows, sharing: Box::default() },
                 late: Box::default(),
                 own: own.clone(),
             }

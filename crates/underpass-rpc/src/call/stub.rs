@@ -1,6 +1,6 @@
 //! The client stub, on which generated stubs are built.
 
-use crate::binding::import::{self, Bound, Sharing};
+use crate::binding::import::{self, Bound, ImportMode};
 use crate::binding::local_exports;
 use crate::binding::object::Binding;
 use crate::binding::peer::{Peer, WithinBinding, within_binding};
@@ -117,7 +117,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         within: Option<Duration>,
     ) -> Result<Self, ImportError> {
-        Self::import_as(name, descriptor, within, Sharing::Joins)
+        Self::import_as(name, descriptor, within, ImportMode::Joins)
     }
 
     /// Imports `name` over a connection of its own.
@@ -129,17 +129,17 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         within: Option<Duration>,
     ) -> Result<Self, ImportError> {
-        Self::import_as(name, descriptor, within, Sharing::Apart)
+        Self::import_as(name, descriptor, within, ImportMode::Apart)
     }
 
     fn import_as(
         name: &str,
         descriptor: &'static Descriptor,
         within: Option<Duration>,
-        sharing: Sharing,
+        mode: ImportMode,
     ) -> Result<Self, ImportError> {
         Self::find(name, descriptor, |directory| {
-            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within, sharing)?)))
+            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within, mode)?)))
         })
     }
 

@@ -5,7 +5,7 @@
 //! cancellation ends what others wait for, and a failure applies to all waiters.
 
 use super::{Resilient, Restore};
-use crate::binding::import::{Bound, Sharing, bind_until, may_pass};
+use crate::binding::import::{Bound, ImportMode, bind_until, may_pass};
 use crate::call::abandon::Abandon;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl Resilient {
 
     fn attempt(&self) -> Made {
         let until = || self.wanted_until();
-        let bound = match bind_until(&self.directory, &self.name, self.descriptor, &until, Sharing::Joins) {
+        let bound = match bind_until(&self.directory, &self.name, self.descriptor, &until, ImportMode::Joins)
+        {
             Ok(bound) => Arc::new(bound),
             Err(e) if may_pass(&e) => return Made::NotYet,
             Err(_) => return Made::Never,
