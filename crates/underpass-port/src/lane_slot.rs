@@ -143,15 +143,21 @@ impl LaneSlot {
         Self { lane, receiver, is_ready: false, burst: 0, rest: None }
     }
 
-    /// *Receive, R1*, from this lane.
-    pub(crate) fn look(&mut self, into: &mut Vec<u8>) -> Look {
-        // First, so that what is taken afterwards includes all that was posted before.
+    /// Once the lane is over, notes what is still to be taken. Returns whether it is over.
+    pub(crate) fn note_end(&mut self) -> bool {
         let over = self.lane.is_over();
         if over && self.rest.is_none() {
             // One more look is for the counts.
             let most = self.receiver.sizes().items() + 1;
             self.rest = Some(Rest { until: self.receiver.posted(), most });
         }
+        over
+    }
+
+    /// *Receive, R1*, from this lane.
+    pub(crate) fn look(&mut self, into: &mut Vec<u8>) -> Look {
+        // First, so that what is taken afterwards includes all that was posted before.
+        let over = self.note_end();
         if let Some(rest) = &mut self.rest {
             if rest.most == 0 {
                 return Look::End(self.ended(None));

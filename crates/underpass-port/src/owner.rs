@@ -228,6 +228,7 @@ impl PortCore {
         if slot.lane.from != from {
             return;
         }
+        slot.note_end();
         if !std::mem::replace(&mut slot.is_ready, true) {
             lanes.ready.push_back(place);
         }

@@ -187,7 +187,7 @@ impl<T: Schema> PortSender<T> {
     }
 
     /// Why this sender's lane has ended. `None` if it has not. `Finished`: the owner has dropped
-    /// its receivers.
+    /// its receivers. It asks the owner, which takes as long as a call, but no longer than 2 s.
     pub fn ended(&self) -> Option<WhyEnded> {
         self.end.why_ended()
     }

@@ -12,12 +12,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use underpass_channel::{Doorbell, Fence, LaneSender, LaneSizes, MappedLane, Unposted, WhenFull};
 use underpass_os::foreign::SendingEnd;
 use underpass_os::{Connected, barrier, clock, fork};
 use underpass_rpc::CallError;
 use underpass_sync::{Mutex, MutexGuard};
 use underpass_wire::Encode;
+
+/// How long an owner that lives may take to say so.
+const ANSWERS: Duration = Duration::from_secs(2);
 
 /// The lock of a lane's sending end.
 pub(crate) type HeldLane<'a> = MutexGuard<'a, LaneSender<MappedLane>>;
@@ -99,7 +103,7 @@ impl SenderEnd {
         if !self.has_ended() {
             return None;
         }
-        Some(match self.stub.ask() {
+        Some(match self.stub.with_deadline(ANSWERS).ask() {
             Err(CallError::Revoked(_)) => WhyEnded::Revoked,
             Err(CallError::ProtocolViolation(_)) => WhyEnded::Malformed,
             Err(CallError::PeerDied(_)) => WhyEnded::PeerDied,

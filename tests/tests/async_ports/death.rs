@@ -129,6 +129,46 @@ fn an_owner_that_is_killed_at_any_moment_has_received_nothing_that_comes_back() 
 }
 
 #[test]
+fn a_sender_that_is_killed_at_any_moment_loses_nothing_that_it_had_posted() {
+    let _watchdog = Watchdog::new("a_sender_that_is_killed_at_any_moment_loses_nothing_that_it_had_posted");
+    let port = own("any-moment-sender", PortOptions::new().messages(16).longest(64));
+    for round in 1..=10 {
+        let mut sender = Process::sender(&port.name, 1);
+        assert_eq!(sender.does("flood"), "flooding");
+        let before = round * 100;
+        (0..before).for_each(|number| assert_eq!(port.message().message.0, number));
+        sender.kill();
+        let (rest, ended) = port.ended();
+        let all = before + rest.len() as u64;
+        assert_eq!(rest, (before..all).collect::<Vec<_>>(), "in order, without a gap");
+        assert_eq!((ended.why, ended.messages), (WhyEnded::PeerDied, all));
+    }
+}
+
+#[test]
+fn a_sender_of_a_stopped_owner_waits_no_longer_than_it_wants() {
+    let _watchdog = Watchdog::new("a_sender_of_a_stopped_owner_waits_no_longer_than_it_wants");
+    Room::directory();
+    let name = Room::name("stopped-owner");
+    let mut owner = Process::owner(&name, 4, None);
+    let sender = PortSender::<Note>::connect(&name).unwrap();
+    owner.begin("take 6");
+    stop(owner.pid());
+    let mut sent = 0;
+    while sender.try_send(&(sent, vec![])).is_ok() {
+        sent += 1;
+    }
+    assert!(sent >= 4, "there is room for four");
+    assert_eq!(sender.try_send(&(sent, vec![])), Err(PortSendError::Full));
+    let late = sender.send_timeout(&(sent, vec![]), std::time::Duration::from_millis(1));
+    assert_eq!(late, Err(PortSendError::Timeout));
+    cont(owner.pid());
+    (sent..6).for_each(|number| assert!(sender.send(&(number, vec![])).is_ok()));
+    assert_eq!(owner.answer(), "took 0 1 2 3 4 5");
+    let _ = std::fs::remove_file(Room::directory().join(&name));
+}
+
+#[test]
 fn a_sender_that_waits_for_room_learns_of_the_owners_end() {
     let _watchdog = Watchdog::new("a_sender_that_waits_for_room_learns_of_the_owners_end");
     let port = own("no-room", PortOptions::new().messages(4).longest(64));

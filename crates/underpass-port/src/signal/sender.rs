@@ -81,7 +81,8 @@ impl SignalSender {
         self.end.number()
     }
 
-    /// Why nothing can be signalled any more. `None` if something can.
+    /// Why nothing can be signalled any more. `None` if something can. It asks the receiver, which
+    /// takes as long as a call, but no longer than 2 s.
     pub fn ended(&self) -> Option<WhyEnded> {
         self.end.why_ended()
     }
