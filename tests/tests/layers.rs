@@ -230,7 +230,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-test-device",
         rooms: &["underpass-device", "underpass-os"],
-        tests: &["underpass", "underpass-threads"],
+        tests: &["underpass", "underpass-nvme", "underpass-threads"],
         because: "a device of the tests speaks the protocol of underpass-device, and maps what a driver passes",
         ..BARE
     },
@@ -289,6 +289,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
         "underpass-os",
         &[
             "devices/device_memory.rs",
+            "devices/vfio.rs",
             "files/foreign.rs",
             "files/foreign/spawner.rs",
             "memory/refused_pages.rs",

@@ -26,8 +26,8 @@ pub(crate) trait Backing: fmt::Debug + Send + Sync {
     /// Writes the lower `width` bytes of `value` to a register. In a handler this never waits.
     fn write(&self, region: u32, offset: u64, width: usize, value: u64) -> Result<(), DeviceError>;
 
-    /// Lets the device access `len` bytes of `file` as its addresses from `iova` on.
-    fn map_dma(&self, iova: u64, len: u64, file: BorrowedFd<'_>) -> Result<(), DeviceError>;
+    /// Lets the device access `memory`, which is all of `file`, as its addresses from `iova` on.
+    fn map_dma(&self, iova: u64, memory: &DeviceMemory, file: BorrowedFd<'_>) -> Result<(), DeviceError>;
 
     /// The device can't access these addresses any more.
     fn unmap_dma(&self, iova: u64, len: u64) -> Result<(), DeviceError>;

@@ -9,6 +9,7 @@ use crate::interrupts::vector::Vector;
 use crate::iova::IovaSpace;
 use crate::lock::{LockHeld, lock};
 use crate::registers::Registers;
+use crate::vfio_pci::VfioPci;
 use crate::vfio_user::client::VfioUser;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -29,6 +30,8 @@ pub struct DeviceSource {
 enum Way {
     VfioUser(PathBuf),
     VfioUserSocket(OwnedFd),
+    VfioPci(String),
+    VfioPciFiles(Box<[OwnedFd; 3]>),
 }
 
 impl DeviceSource {
@@ -47,6 +50,18 @@ impl DeviceSource {
         Self { way: Way::VfioUserSocket(socket.into()), patience: Self::PATIENCE }
     }
 
+    /// A PCI device that the kernel's driver `vfio-pci` holds, by its address, such as
+    /// `0000:00:03.0`. It needs an IOMMU, and the right to open the group in `/dev/vfio`.
+    pub fn vfio_pci(address: impl Into<String>) -> Self {
+        Self { way: Way::VfioPci(address.into()), patience: Self::PATIENCE }
+    }
+
+    /// The same, by the files of the device, of its container and of its group, which another
+    /// process has opened and passed.
+    pub fn vfio_pci_files(device: OwnedFd, container: OwnedFd, group: OwnedFd) -> Self {
+        Self { way: Way::VfioPciFiles(Box::new([device, container, group])), patience: Self::PATIENCE }
+    }
+
     /// Gives the device up if it does not answer a message in `span`.
     #[must_use]
     pub fn patience(self, span: Duration) -> Self {
@@ -57,6 +72,11 @@ impl DeviceSource {
         let stream = match self.way {
             Way::VfioUser(path) => DeviceStream::connect(&path)?,
             Way::VfioUserSocket(socket) => DeviceStream::adopt(socket)?,
+            Way::VfioPci(address) => return Ok(Box::new(VfioPci::open(&address)?)),
+            Way::VfioPciFiles(files) => {
+                let [device, container, group] = *files;
+                return Ok(Box::new(VfioPci::adopt(device, container, group)?));
+            }
         };
         Ok(Box::new(VfioUser::open(stream, self.patience)?))
     }

@@ -3,7 +3,7 @@
 use crate::DeviceError;
 use crate::device::DeviceInner;
 use crate::iova::PAGE;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::{DeviceMemory, Memory, RegisterWord};
 
@@ -52,10 +52,11 @@ impl DmaMemory {
         // Lack of memory is an error now, not a fault later.
         memory.fill(len)?;
         let iova = device.iovas().take(len as u64)?;
-        device.backing().map_dma(iova, len as u64, std::os::fd::AsFd::as_fd(&file)).inspect_err(|_| {
+        let memory = DeviceMemory::new(memory);
+        device.backing().map_dma(iova, &memory, file.as_fd()).inspect_err(|_| {
             device.iovas().give_back(iova, len as u64);
         })?;
-        let kept = KeptMemory { memory: DeviceMemory::new(memory), _file: file };
+        let kept = KeptMemory { memory, _file: file };
         Ok(Self { device, iova, kept: Some(kept) })
     }
 

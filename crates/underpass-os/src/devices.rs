@@ -3,3 +3,4 @@
 pub(crate) mod device_memory;
 pub(crate) mod device_stream;
 pub(crate) mod event_fd;
+pub(crate) mod vfio;

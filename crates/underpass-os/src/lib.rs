@@ -8,7 +8,8 @@
 //! * processors ([`cpu`], [`quota`]) and kernel threads ([`thread`], [`signal`], [`fault`]);
 //! * what a process gives up for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]);
 //! * where the outputs of a process go ([`output`]);
-//! * what a driver shares with its device ([`DeviceMemory`], [`DeviceStream`], [`EventFd`]).
+//! * what a driver shares with its device ([`DeviceMemory`], [`DeviceStream`], [`EventFd`]),
+//!   and PCI devices ([`VfioDevice`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
 //! limits of its own.
@@ -27,6 +28,7 @@ mod threads;
 pub use devices::device_memory::{DeviceMemory, RegisterWord};
 pub use devices::device_stream::{DeviceStream, StreamEvent};
 pub use devices::event_fd::EventFd;
+pub use devices::vfio::{VfioDevice, VfioInfo, VfioInterrupts, VfioRegion};
 pub use files::{descriptor, foreign, kind, output};
 pub use memory::peek::{Peek, mapping};
 pub use memory::sealed::{SealedMemory, Unsealed};

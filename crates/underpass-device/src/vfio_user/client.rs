@@ -24,8 +24,9 @@ const MOST_VECTORS: u32 = 2048;
 /// The memory that is mapped for DMA can be read and written.
 const READ_WRITE: u32 = 3;
 
-/// The kinds of interrupts of a PCI device, best first: MSI-X, MSI, INTx.
-const KINDS: [u32; 3] = [2, 1, 0];
+/// The kinds of interrupts of a PCI device that need no unmasking after each, best first: MSI-X,
+/// MSI.
+const KINDS: [u32; 2] = [2, 1];
 
 #[derive(Debug)]
 pub(crate) struct VfioUser {
@@ -197,7 +198,8 @@ impl Backing for VfioUser {
         self.connection.post("write a register", DeviceCommand::RegionWrite, &body.0)
     }
 
-    fn map_dma(&self, iova: u64, len: u64, file: BorrowedFd<'_>) -> Result<(), DeviceError> {
+    fn map_dma(&self, iova: u64, memory: &DeviceMemory, file: BorrowedFd<'_>) -> Result<(), DeviceError> {
+        let len = memory.len() as u64;
         let body = MessageBody::default().u32(32).u32(READ_WRITE).u64(0).u64(iova).u64(len);
         self.connection.request("map memory", DeviceCommand::DmaMap, &body.0, &[file]).map(drop)
     }

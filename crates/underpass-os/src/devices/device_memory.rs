@@ -92,6 +92,11 @@ impl DeviceMemory {
         self.range.is_empty()
     }
 
+    /// The address of the first byte, for the kernel.
+    pub(crate) fn address(&self) -> usize {
+        self.memory.base().as_ptr() as usize + self.range.start
+    }
+
     /// Whether the system has refused a page of it: see [`Memory::is_damaged`].
     pub fn is_damaged(&self) -> bool {
         self.memory.is_damaged()
