@@ -28,10 +28,10 @@ pub struct DeviceSource {
 
 #[derive(Debug)]
 enum Way {
-    VfioUser(PathBuf),
-    VfioUserSocket(OwnedFd),
-    VfioPci(String),
-    VfioPciFiles(Box<[OwnedFd; 3]>),
+    Path(PathBuf),
+    Socket(OwnedFd),
+    Address(String),
+    Files(Box<[OwnedFd; 3]>),
 }
 
 impl DeviceSource {
@@ -41,25 +41,25 @@ impl DeviceSource {
 
     /// A device that is another process, by vfio-user: its socket is at `path`.
     pub fn vfio_user(path: impl Into<PathBuf>) -> Self {
-        Self { way: Way::VfioUser(path.into()), patience: Self::PATIENCE }
+        Self { way: Way::Path(path.into()), patience: Self::PATIENCE }
     }
 
     /// The same, by a connected Unix stream that was passed to this process. A sandboxed driver,
     /// which can open nothing itself, gets its device in this way.
     pub fn vfio_user_socket(socket: impl Into<OwnedFd>) -> Self {
-        Self { way: Way::VfioUserSocket(socket.into()), patience: Self::PATIENCE }
+        Self { way: Way::Socket(socket.into()), patience: Self::PATIENCE }
     }
 
     /// A PCI device that the kernel's driver `vfio-pci` holds, by its address, such as
     /// `0000:00:03.0`. It needs an IOMMU, and the right to open the group in `/dev/vfio`.
     pub fn vfio_pci(address: impl Into<String>) -> Self {
-        Self { way: Way::VfioPci(address.into()), patience: Self::PATIENCE }
+        Self { way: Way::Address(address.into()), patience: Self::PATIENCE }
     }
 
     /// The same, by the files of the device, of its container and of its group, which another
     /// process has opened and passed.
     pub fn vfio_pci_files(device: OwnedFd, container: OwnedFd, group: OwnedFd) -> Self {
-        Self { way: Way::VfioPciFiles(Box::new([device, container, group])), patience: Self::PATIENCE }
+        Self { way: Way::Files(Box::new([device, container, group])), patience: Self::PATIENCE }
     }
 
     /// Gives the device up if it does not answer a message in `span`.
@@ -70,10 +70,10 @@ impl DeviceSource {
 
     fn open(self) -> Result<Box<dyn Backing>, DeviceError> {
         let stream = match self.way {
-            Way::VfioUser(path) => DeviceStream::connect(&path)?,
-            Way::VfioUserSocket(socket) => DeviceStream::adopt(socket)?,
-            Way::VfioPci(address) => return Ok(Box::new(VfioPci::open(&address)?)),
-            Way::VfioPciFiles(files) => {
+            Way::Path(path) => DeviceStream::connect(&path)?,
+            Way::Socket(socket) => DeviceStream::adopt(socket)?,
+            Way::Address(address) => return Ok(Box::new(VfioPci::open(&address)?)),
+            Way::Files(files) => {
                 let [device, container, group] = *files;
                 return Ok(Box::new(VfioPci::adopt(device, container, group)?));
             }

@@ -28,10 +28,19 @@ pub trait RegisterWord: Copy + sealed::SealedWord {
     fn widen(self) -> u64;
     /// The lower bits of `value`.
     fn narrow(value: u64) -> Self;
+    /// Reads the word at `at`, for this module.
+    ///
+    /// # Safety
+    /// `at` is aligned, and mapped for as long as the call takes. It is accessed by atomics, volatile
+    /// accesses and opaque copies alone.
     #[doc(hidden)]
-    fn load_acquire(at: *mut Self) -> Self;
+    unsafe fn load_acquire(at: *mut Self) -> Self;
+    /// Writes the word at `at`, for this module.
+    ///
+    /// # Safety
+    /// As [`load_acquire`](Self::load_acquire).
     #[doc(hidden)]
-    fn store_release(at: *mut Self, value: Self);
+    unsafe fn store_release(at: *mut Self, value: Self);
 }
 
 macro_rules! word {
@@ -47,16 +56,15 @@ macro_rules! word {
                 value as $word
             }
 
-            fn load_acquire(at: *mut Self) -> Self {
-                // SAFETY: only `DeviceMemory` calls this, with an aligned address in its bounds,
-                // which it accesses by atomics, volatile accesses and opaque copies alone.
+            unsafe fn load_acquire(at: *mut Self) -> Self {
+                // SAFETY: the caller's promise.
                 let word = unsafe { <$atomic>::from_ptr(at) };
                 // SYNC with the device's write of this word: what it wrote before.
                 word.load(Ordering::Acquire)
             }
 
-            fn store_release(at: *mut Self, value: Self) {
-                // SAFETY: as above.
+            unsafe fn store_release(at: *mut Self, value: Self) {
+                // SAFETY: the caller's promise.
                 let word = unsafe { <$atomic>::from_ptr(at) };
                 // SYNC with the device's read of this word: what we wrote before.
                 word.store(value, Ordering::Release);
@@ -124,13 +132,17 @@ impl DeviceMemory {
     /// Reads a word of memory. What the device wrote before the word is visible afterwards. `None`
     /// as for [`read`](Self::read).
     pub fn load<W: RegisterWord>(&self, at: usize) -> Option<W> {
-        Some(W::load_acquire(self.word::<W>(at)?))
+        let from = self.word::<W>(at)?;
+        // SAFETY: `word` has checked that it lies in the mapping, and is aligned.
+        Some(unsafe { W::load_acquire(from) })
     }
 
     /// Writes a word of memory. If the device sees it, it sees what was written before. `None` as
     /// for [`write`](Self::write).
     pub fn store<W: RegisterWord>(&self, at: usize, value: W) -> Option<()> {
-        W::store_release(self.word::<W>(at)?, value);
+        let to = self.word::<W>(at)?;
+        // SAFETY: `word` has checked that it lies in the mapping, and is aligned.
+        unsafe { W::store_release(to, value) };
         Some(())
     }
 
