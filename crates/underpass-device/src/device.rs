@@ -212,7 +212,7 @@ impl DeviceInner {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// The device is gone: whoever waits for its interrupts is told.
+    /// The device is gone: threads that wait for its interrupts are told.
     fn has_gone(&self) {
         // SYNC with `gone` load in `is_gone`.
         self.gone.store(true, Ordering::Release);

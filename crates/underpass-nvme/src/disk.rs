@@ -63,7 +63,7 @@ pub struct NvmeDisk {
     options: DiskOptions,
     interrupt: EnabledInterrupt,
     running: Arc<Running>,
-    /// Held by whoever resets the disk.
+    /// Held by the thread that resets the disk.
     resetting: sync::Mutex<()>,
 }
 

@@ -1,4 +1,4 @@
-//! A small NVMe disk, whose blocks lie in memory, and the ways in which it can lie.
+//! A small NVMe disk with its blocks in memory, and the ways in which it can lie.
 
 use crate::bus::DeviceBus;
 use crate::server::{DeviceModel, ModelRegion};

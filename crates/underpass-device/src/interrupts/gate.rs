@@ -87,9 +87,15 @@ impl VectorGate {
         let _ = self.change(|word| Some(word - ONE));
     }
 
-    /// *D3:* the event counter has reported. Returns whether to bring an upcall to an activation.
+    /// *D3:* the event counter has reported, and its count was taken. Returns whether to bring an
+    /// upcall to an activation. If the handler runs now, it runs again.
     pub fn post(&self) -> bool {
-        self.change(|word| (word & (STEP | CLOSED) == ARMED).then_some(word & !STEP | POSTED)).is_some()
+        let posted = self.change(|word| match word & (STEP | CLOSED) {
+            ARMED => Some(word & !STEP | POSTED),
+            RUNNING => Some(word | AGAIN),
+            _ => None,
+        });
+        posted == Some(NextStep::Post)
     }
 
     /// Has the handler run although no interrupt has come. If it runs now, it runs again.
@@ -218,6 +224,16 @@ mod tests {
         assert_eq!(gate.end(), NextStep::Post);
         assert!(gate.begin());
         assert_eq!(gate.end(), NextStep::Nothing);
+    }
+
+    #[test]
+    fn a_report_that_comes_while_the_handler_runs_is_not_lost() {
+        let gate = VectorGate::new(true);
+        assert_eq!(gate.open(), NextStep::Arm);
+        assert!(gate.post() && gate.begin() && !gate.post());
+        assert_eq!(gate.end(), NextStep::Post);
+        assert!(gate.begin());
+        assert_eq!(gate.end(), NextStep::Arm);
     }
 
     #[test]

@@ -47,12 +47,12 @@ pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A disk of 4 MiB on a kernel thread of its own, whose commands may take any time.
+/// A disk of 4 MiB on a kernel thread of its own. Its commands may take any time.
 pub fn disk() -> (NvmeDisk, Device) {
     disk_within(2 * LIMIT)
 }
 
-/// The same, whose commands may take `span`.
+/// The same. Its commands may take `span`.
 pub fn disk_within(span: Duration) -> (NvmeDisk, Device) {
     let (socket, _device) = underpass_test_device::start_nvme().unwrap();
     let device = Device::open(DeviceSource::vfio_user_socket(socket)).unwrap();

@@ -31,8 +31,8 @@ pub trait RegisterWord: Copy + sealed::SealedWord {
     /// Reads the word at `at`, for this module.
     ///
     /// # Safety
-    /// `at` is aligned, and mapped for as long as the call takes. It is accessed by atomics, volatile
-    /// accesses and opaque copies alone.
+    /// `at` is aligned, and mapped for as long as the call takes. It is accessed by atomics,
+    /// volatile accesses and opaque copies alone.
     #[doc(hidden)]
     unsafe fn load_acquire(at: *mut Self) -> Self;
     /// Writes the word at `at`, for this module.

@@ -17,7 +17,8 @@ pub fn in_injected_task() -> bool {
 }
 
 /// Has activation `near` run `task` between two threads: at its next scheduling point. If it
-/// sleeps, it is woken. If it has ended, or can run no thread now, another activation runs the task.
+/// sleeps, it is woken. If it has ended, or can run no thread now, another activation runs the
+/// task.
 ///
 /// While the task runs, preemption is off, and all other threads of that activation wait. Nothing
 /// in the task counts as a user-level thread. The task may take free locks, start threads and wake
