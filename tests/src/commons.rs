@@ -129,6 +129,14 @@ impl MemberProcess {
         assert!(status.success(), "the member ended: {status}");
     }
 
+    /// Whether it has ended, however.
+    ///
+    /// # Panics
+    /// If it can't be waited for.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_some()
+    }
+
     /// Waits until it is gone, however it ends.
     ///
     /// # Panics
@@ -137,7 +145,7 @@ impl MemberProcess {
         self.child.wait().expect("a child can be waited for");
     }
 
-    /// `kill -9`.
+    /// `kill -9`, if it lives.
     ///
     /// # Panics
     /// If the kernel refuses.

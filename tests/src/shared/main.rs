@@ -194,9 +194,19 @@ fn step(commons: &Region<Commons>, what: usize) -> Result<(), SyncError> {
 fn live(commons: &Region<Commons>, numbers: &mut Numbers) -> Done {
     count_up(commons)?;
     say("lives");
-    loop {
+    let also = [numbers.draw(), numbers.draw()].map(|seed| {
+        let commons = commons.clone();
+        let mut numbers = Numbers::of(seed);
+        thread::spawn(move || -> Result<(), SyncError> {
+            loop {
+                step(&commons, numbers.below(10))?;
+            }
+        })
+    });
+    while also.iter().all(|thread| !thread.is_finished()) {
         step(commons, numbers.below(10))?;
     }
+    Err("a thread has ended".into())
 }
 
 /// A user-level thread waits for the lock that this kernel thread holds, and another one runs on
