@@ -10,6 +10,8 @@ mod folders;
 mod functions;
 #[path = "layers/names.rs"]
 mod names;
+#[path = "layers/names_in_regions.rs"]
+mod names_in_regions;
 
 use folders::Cycle;
 use names::Namesakes;
@@ -512,46 +514,6 @@ const NAMESAKES: &[Namesakes] = &[
         because: STAND_IN,
     },
     Namesakes {
-        names: &["TaskWaker"],
-        files: &["crates/underpass-shared/src/runtime.rs", "crates/underpass-shared/src/task.rs"],
-        because: STAND_IN,
-    },
-    Namesakes {
-        names: &["RegionWords"],
-        files: &["crates/underpass-shared/src/words.rs", "crates/underpass-shared/src/words.rs"],
-        because: "under loom, words that it watches take the place of mapped memory",
-    },
-    Namesakes {
-        names: &["Region"],
-        files: &["crates/underpass-channel/src/region.rs", "crates/underpass-shared/src/region.rs"],
-        because: "both are memory that domains share: of two, for calls, and of many, for objects; users see the second alone",
-    },
-    Namesakes {
-        names: &["Barrier"],
-        files: &["crates/underpass-shared/src/barrier.rs", "crates/underpass-sync/src/barrier.rs"],
-        because: SHARED,
-    },
-    Namesakes {
-        names: &["Condvar"],
-        files: &["crates/underpass-shared/src/condvar.rs", "crates/underpass-sync/src/condvar.rs"],
-        because: SHARED,
-    },
-    Namesakes {
-        names: &["Mutex", "MutexGuard"],
-        files: &["crates/underpass-shared/src/mutex.rs", "crates/underpass-sync/src/mutex.rs"],
-        because: SHARED,
-    },
-    Namesakes {
-        names: &["RwLock", "RwLockReadGuard", "RwLockWriteGuard"],
-        files: &["crates/underpass-shared/src/rwlock.rs", "crates/underpass-sync/src/rwlock.rs"],
-        because: SHARED,
-    },
-    Namesakes {
-        names: &["Permit", "Semaphore"],
-        files: &["crates/underpass-shared/src/semaphore.rs", "crates/underpass-sync/src/semaphore.rs"],
-        because: SHARED,
-    },
-    Namesakes {
         names: &["BriefSection", "CriticalSection"],
         files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/sched/no_preempt.rs"],
         because: STAND_IN,
@@ -573,7 +535,6 @@ const NAMESAKES: &[Namesakes] = &[
 ];
 
 const CHANNELS: &str = "both modules name the ends of channels as std does";
-const SHARED: &str = "the objects of regions have the names of `std::sync`, as those of one domain have";
 const STAND_IN: &str = "under loom, a stand-in takes the place of the threads";
 
 #[test]
@@ -586,7 +547,7 @@ fn each_public_name_names_one_type() {
         }
     }
     assert!(places.contains_key("Channel"), "the types are found");
-    none(names::faults(&places, NAMESAKES));
+    none(names::faults(&places, &[NAMESAKES, names_in_regions::NAMESAKES].concat()));
 }
 
 #[test]

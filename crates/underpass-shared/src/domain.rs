@@ -7,7 +7,7 @@ use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
 use crate::runtime::{Woken, suspend, write_then_read};
 use crate::thread_name::ThreadName;
-use crate::waiters::{WaiterSlot, Waiters};
+use crate::waiters::{OwnWaiter, Waiters};
 use crate::words::RegionWords;
 use std::sync::OnceLock;
 use underpass_os::failpoint;
@@ -211,7 +211,7 @@ impl LocalDomain {
 
     /// W3: every waiter of this domain looks again at what it waits for.
     pub(crate) fn look_again(&self) {
-        self.waiters.iter().for_each(WaiterSlot::tell);
+        self.waiters.iter().for_each(OwnWaiter::tell);
     }
 
     /// The region has ended. No wait goes on.

@@ -15,12 +15,12 @@ use underpass_seam::atomic::{AtomicU64, Ordering};
 /// |---|---|
 /// | `taken` | whoever takes or frees a waiter: its bit |
 /// | `keys` | nobody: what makes keys unguessable |
-/// | `all` | see [`WaiterSlot`] |
+/// | `all` | see [`OwnWaiter`] |
 #[derive(Debug)]
 pub(crate) struct Waiters {
     taken: AtomicU64,
     keys: RandomState,
-    all: [WaiterSlot; WAITERS],
+    all: [OwnWaiter; WAITERS],
 }
 
 /// One waiter.
@@ -32,14 +32,14 @@ pub(crate) struct Waiters {
 /// | `queue` | the same thread: where it is enrolled, or 0 |
 /// | `task` | the task that has the waiter, if it is a task |
 #[derive(Debug)]
-pub(crate) struct WaiterSlot {
+pub(crate) struct OwnWaiter {
     pub(crate) gate: Gate<Control>,
     pub(crate) task: TaskWaker,
     pub(crate) name: AtomicU64,
     pub(crate) queue: AtomicU64,
 }
 
-impl WaiterSlot {
+impl OwnWaiter {
     /// Makes the thread or task that has this waiter look again.
     pub(crate) fn tell(&self) {
         open(&self.gate);
@@ -49,7 +49,7 @@ impl WaiterSlot {
 
 impl Waiters {
     pub(crate) fn new() -> Self {
-        let waiter = |()| WaiterSlot {
+        let waiter = |()| OwnWaiter {
             gate: Gate::new(),
             task: TaskWaker::default(),
             name: AtomicU64::new(0),
@@ -59,7 +59,7 @@ impl Waiters {
     }
 
     /// The waiter `index`.
-    pub(crate) fn get(&self, index: usize) -> Option<&WaiterSlot> {
+    pub(crate) fn get(&self, index: usize) -> Option<&OwnWaiter> {
         self.all.get(index)
     }
 
@@ -100,7 +100,7 @@ impl Waiters {
     }
 
     /// All waiters.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &WaiterSlot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OwnWaiter> {
         self.all.iter()
     }
 }

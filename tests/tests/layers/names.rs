@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Files that may each declare types of these names, and why.
+#[derive(Clone, Copy)]
 pub struct Namesakes {
     pub names: &'static [&'static str],
     /// In the order of the alphabet.
