@@ -20,7 +20,7 @@ pub struct Pair {
 pub struct Commons {
     /// Counted up.
     pub pair: Mutex<Pair>,
-    /// Whose turn it is.
+    /// Even or odd: it says which side's turn it is.
     pub turn: Mutex<u64>,
     /// `turn` has changed.
     pub changed: Condvar,

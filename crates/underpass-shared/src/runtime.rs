@@ -20,9 +20,9 @@ pub(crate) fn is_past(_: Option<u64>) -> bool {
     false
 }
 
-/// Stands behind a sequentially consistent write and before such a read of another word. Loom takes
-/// them for a releasing and an acquiring one, so models need a fence between them. The processor and
-/// the compiler don't.
+/// Stands behind a sequentially consistent write and before such a read of another word. Loom
+/// takes them for a releasing and an acquiring one, so models need a fence between them. The
+/// processor and the compiler don't.
 #[inline(always)]
 pub(crate) fn write_then_read() {
     #[cfg(underpass_loom)]

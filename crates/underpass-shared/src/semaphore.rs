@@ -1,4 +1,4 @@
-//! Counting semaphores, whose permits come back when their holder dies.
+//! Counting semaphores. A permit comes back when its holder dies.
 
 use crate::domain::{LocalDomain, queue_of};
 use crate::error::SyncError;
@@ -160,7 +160,7 @@ impl Semaphore {
         let ticket = domain.ticket(self.at);
         loop {
             let enrolled = domain.enroll(queue, ticket);
-            // Again, now that whoever gives a permit back finds this thread.
+            // Again: from now on, a thread that gives a permit back finds this one.
             let got = take();
             let woken = match (&got, &enrolled) {
                 (Ok(false), Some(enrolled)) => enrolled.suspend("a permit of a region", deadline_ns, true),

@@ -4,7 +4,7 @@ use crate::layout::{self, MEMBERS};
 use crate::words::RegionWords;
 use underpass_seam::atomic::Ordering;
 
-/// Names one wait of one thread, in any domain. Whoever has it can end that wait, and do nothing
+/// Names one wait of one thread, in any domain. Its holder can end that wait, and do nothing
 /// else: the thread then looks again at what it waits for.
 ///
 /// | part | says |

@@ -90,8 +90,8 @@ impl Waiters {
     /// Gives waiter `index`, which the caller has taken, the name of a new wait.
     pub(crate) fn rename(&self, index: usize) -> u64 {
         let name = &self.all[index].name;
-        // Relaxed, here and below: only its taker writes it. Whoever reads it for a wake-up has
-        // read a bit that was set afterwards, or is told apart by the key.
+        // Relaxed, here and below: only its taker writes it. A thread that reads it for a wake-up
+        // has read a bit that was set afterwards, or is told apart by the key.
         let generation = ((name.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1).max(1);
         let key = self.keys.hash_one((index, generation)) as u32;
         let word = thread_name::word(generation, key);
