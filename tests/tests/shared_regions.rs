@@ -189,6 +189,35 @@ fn readers_share_and_writers_do_not() {
 }
 
 #[test]
+fn tasks_meet_read_and_write() {
+    let _watchdog = Watchdog::new("tasks_meet_read_and_write");
+    let (name, commons) = export("shared-tasks");
+    let mut context = Context::from_waker(Waker::noop());
+    // A future that is dropped has not arrived.
+    assert!(pin!(commons.barrier.wait_async()).poll(&mut context).is_pending());
+    let other = MemberProcess::start(MEMBER, &[&name, "meet", "100"]);
+    block_on(async {
+        for _ in 0..100 {
+            commons.barrier.wait_async().await.unwrap();
+        }
+    });
+    other.ends();
+    let mut reader = MemberProcess::start(MEMBER, &[&name, "read"]);
+    reader.says("reads");
+    // A writer that gives up leaves the lock to readers.
+    assert!(pin!(commons.table.write_async()).poll(&mut context).is_pending());
+    assert_eq!(block_on(commons.table.read_async()).unwrap().get(), Ok([0; 8]));
+    let theirs = commons.clone();
+    let writes = std::thread::spawn(move || {
+        block_on(async { theirs.table.write_async().await.unwrap().set([9; 8]) });
+    });
+    reader.go_on();
+    writes.join().unwrap();
+    assert_eq!(block_on(commons.table.read_async()).unwrap().get(), Ok([9; 8]));
+    reader.ends();
+}
+
+#[test]
 fn a_stopped_owner_delays_nobody_beyond_a_deadline() {
     let _watchdog = Watchdog::new("a_stopped_owner_delays_nobody_beyond_a_deadline");
     let (name, commons) = export("shared-stopped");

@@ -6,9 +6,10 @@ use crate::layout::{COUNTS, QUEUED};
 use crate::limit::{after, at};
 use crate::member_counts::MemberCounts;
 use crate::place::{RegionLayout, RegionPlace};
-use crate::raw_lock::{LeftAs, RawLock};
+use crate::raw_lock::{Held, LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap};
 use crate::shareable::{mix, shape_of};
+use crate::task::QueuedTask;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,6 +73,32 @@ impl<const N: u16> Barrier<N> {
         self.wait_within(after(span))
     }
 
+    /// As [`wait`](Self::wait), for a task. If the future is dropped, it has not arrived.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn wait_async(&self) -> Result<bool, SyncError> {
+        let held = RawLock::at(&self.domain, self.lock).lock_async().await?;
+        let (round, leads) = self.arrive(held)?;
+        if leads {
+            self.domain.wake_all(queue_of(self.at));
+            return Ok(true);
+        }
+        let mut arrival = Arrival { at: self, round, is_counted: true };
+        let mut wait = QueuedTask::new(&self.domain, self.at, || ());
+        while self.round() == round {
+            if self.domain.deaths.are_over() {
+                return Err(SyncError::Ended);
+            }
+            match wait.is_enrolled() {
+                true => wait.told().await,
+                false => wait.enroll().await,
+            }
+        }
+        arrival.is_counted = false;
+        Ok(false)
+    }
+
     fn round(&self) -> u64 {
         // SeqCst: after the caller has enrolled.
         self.domain.words.word(self.at).load(Ordering::SeqCst)
@@ -81,10 +108,8 @@ impl<const N: u16> Barrier<N> {
         MemberCounts::at(&self.domain, self.arrived)
     }
 
-    /// Arrives, under the lock. Returns the round, and whether this thread was the last one of it.
-    fn arrive(&self, deadline_ns: Option<u64>) -> Result<(u64, bool), SyncError> {
-        let raw = RawLock::at(&self.domain, self.lock);
-        let held = raw.lock(deadline_ns)?;
+    /// Arrives, under the lock, which it releases. Returns the round, and whether this thread was the last one of it.
+    fn arrive(&self, held: Held) -> Result<(u64, bool), SyncError> {
         let round = self.round();
         // A count of another round is void.
         let came =
@@ -94,11 +119,17 @@ impl<const N: u16> Barrier<N> {
             // This one store begins the next round, and makes all counts void.
             self.domain.words.word(self.at).store(round.wrapping_add(1), Ordering::SeqCst);
         }
-        raw.unlock(held, LeftAs::Whole);
+        RawLock::at(&self.domain, self.lock).unlock(held, LeftAs::Whole);
         match came {
             true => Ok((round, all)),
             false => Err(SyncError::Full),
         }
+    }
+
+    /// Takes an arrival back. `false`: it was none any more.
+    fn withdraw(&self, round: u64) -> bool {
+        let less = |count| in_round(count, round).checked_sub(1).map(|arrived| count_of(round, arrived));
+        self.arrived().change(less)
     }
 
     fn wait_within(&self, deadline_ns: Option<u64>) -> Result<bool, SyncError> {
@@ -106,7 +137,7 @@ impl<const N: u16> Barrier<N> {
         if domain.deaths.are_over() {
             return Err(SyncError::Ended);
         }
-        let (round, leads) = self.arrive(deadline_ns)?;
+        let (round, leads) = self.arrive(RawLock::at(domain, self.lock).lock(deadline_ns)?)?;
         if leads {
             domain.wake_all(queue);
             return Ok(true);
@@ -136,12 +167,26 @@ impl<const N: u16> Barrier<N> {
                 Woken::Cancelled => break SyncError::Cancelled,
             }
         };
-        let left =
-            self.arrived().change(|count| in_round(count, round).checked_sub(1).map(|n| count_of(round, n)));
+        let left = self.withdraw(round);
         if self.round() != round || !left {
             return Ok(false);
         }
         Err(why)
+    }
+}
+
+/// A task that has arrived, and may be dropped.
+struct Arrival<'a, const N: u16> {
+    at: &'a Barrier<N>,
+    round: u64,
+    is_counted: bool,
+}
+
+impl<const N: u16> Drop for Arrival<'_, N> {
+    fn drop(&mut self) {
+        if self.is_counted {
+            self.at.withdraw(self.round);
+        }
     }
 }
 

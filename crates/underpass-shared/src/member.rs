@@ -27,7 +27,7 @@ pub(crate) struct Deaths {
 
 impl Deaths {
     pub(crate) fn none() -> Self {
-        Self { newest: [const { () }; MEMBERS].map(|()| AtomicU32::new(0)), ended: AtomicBool::new(false) }
+        Self { newest: [(); MEMBERS].map(|()| AtomicU32::new(0)), ended: AtomicBool::new(false) }
     }
 
     /// Whether `member` is dead, as far as this domain knows. A generation above those that died

@@ -307,6 +307,9 @@ impl<T> Drop for Opened<T> {
     }
 }
 
+/// Decides which domains may have the region.
+type Authorize = dyn Fn(&Peer) -> Grant + Send + Sync;
+
 /// A region that is about to be exported, with the rights of importers.
 ///
 /// # Examples
@@ -325,7 +328,7 @@ impl<T> Drop for Opened<T> {
 #[must_use = "nothing is exported until `start`"]
 pub struct RegionExport {
     mode: u32,
-    authorize: Option<Arc<dyn Fn(&Peer) -> Grant + Send + Sync>>,
+    authorize: Option<Arc<Authorize>>,
 }
 
 impl Default for RegionExport {

@@ -11,6 +11,7 @@ use crate::place::{RegionLayout, RegionPlace};
 use crate::raw_lock::{Found, Held, LeftAs, RawLock};
 use crate::runtime::{Woken, is_past, nap, panicking};
 use crate::shareable::{self, Shareable, mix, shape_of};
+use crate::task::QueuedTask;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -113,30 +114,65 @@ impl<T: Shareable> RwLock<T> {
         self.write_within(after(span))
     }
 
-    /// G1 to G3.
+    /// As [`read`](Self::read), for a task. If the future is dropped, it gives up.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn read_async(&self) -> Result<RwLockReadGuard<'_, T>, SyncError> {
+        match self.read_at_once()? {
+            Some(guard) => Ok(guard),
+            None => self.read_under_lock(self.raw().lock_async().await?),
+        }
+    }
+
+    /// As [`write`](Self::write), for a task. If the future is dropped, it gives up.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn write_async(&self) -> WriteResult<'_, T> {
+        let (guard, broken) = self.hold(self.raw().lock_async().await?);
+        let mut wait = QueuedTask::new(&self.domain, self.drained, || ());
+        while self.is_read() {
+            if self.domain.deaths.are_over() {
+                return Err(SyncError::Ended.into());
+            }
+            match wait.is_enrolled() {
+                true => wait.told().await,
+                false => wait.enroll().await,
+            }
+        }
+        guard.ready(broken)
+    }
+
     fn read_within(&self, deadline_ns: Option<u64>) -> Result<RwLockReadGuard<'_, T>, SyncError> {
+        match self.read_at_once()? {
+            Some(guard) => Ok(guard),
+            None => self.read_under_lock(self.raw().lock(deadline_ns)?),
+        }
+    }
+
+    /// G1 and G2. `None`: a writer has the lock, or waits for readers.
+    fn read_at_once(&self) -> Result<Option<RwLockReadGuard<'_, T>>, SyncError> {
         if self.domain.deaths.are_over() {
             return Err(SyncError::Ended);
         }
         if !self.readers().add() {
             return Err(SyncError::Full);
         }
+        // Subtracts when it is dropped.
         let guard = RwLockReadGuard { lock: self };
-        let (held, broken) = self.raw().state();
-        match (held, broken) {
-            (false, false) => return Ok(guard),
-            (false, true) => {
-                drop(guard);
-                return Err(self.why_broken());
-            }
-            (true, _) => drop(guard),
+        match self.raw().state() {
+            (false, false) => Ok(Some(guard)),
+            (false, true) => Err(self.why_broken()),
+            (true, _) => Ok(None),
         }
-        // A writer has it or waits for readers: behind it in the queue of writers.
-        let raw = self.raw();
-        let held = raw.lock(deadline_ns)?;
+    }
+
+    /// G3: behind the writers, whose lock is `held`.
+    fn read_under_lock(&self, held: Held) -> Result<RwLockReadGuard<'_, T>, SyncError> {
         let broken = held.found == Found::Broken;
         let counted = !broken && self.readers().add();
-        raw.unlock(held, if broken { LeftAs::Broken } else { LeftAs::Whole });
+        self.raw().unlock(held, if broken { LeftAs::Broken } else { LeftAs::Whole });
         match (broken, counted) {
             (true, _) => Err(SyncError::Broken),
             (_, false) => Err(SyncError::Full),
@@ -150,27 +186,30 @@ impl<T: Shareable> RwLock<T> {
 
     /// G4 to G6.
     fn write_within(&self, deadline_ns: Option<u64>) -> WriteResult<'_, T> {
-        let held = self.raw().lock(deadline_ns)?;
-        let was_broken = held.found == Found::Broken;
-        if let Err(why) = self.drain(deadline_ns) {
-            self.raw().unlock(held, if was_broken { LeftAs::Broken } else { LeftAs::Whole });
-            return Err(why.into());
-        }
-        let guard = RwLockWriteGuard { lock: self, held: Some(held), left_as: LeftAs::Whole };
-        match was_broken {
-            true => Err(LockError::OwnerDied(Recovery::new(guard))),
-            false => Ok(guard),
-        }
+        let (guard, broken) = self.hold(self.raw().lock(deadline_ns)?);
+        self.drain(deadline_ns)?;
+        guard.ready(broken)
+    }
+
+    /// The guard of a writer that waits for readers, and whether the data are broken. If it is
+    /// dropped, the data are left as they were.
+    fn hold(&self, held: Held) -> (RwLockWriteGuard<'_, T>, bool) {
+        let broken = held.found == Found::Broken;
+        let left_as = if broken { LeftAs::Broken } else { LeftAs::Whole };
+        (RwLockWriteGuard { lock: self, held: Some(held), left_as }, broken)
+    }
+
+    fn is_read(&self) -> bool {
+        self.readers().sum(|count| count) != 0
     }
 
     /// Waits until no live member reads.
     fn drain(&self, deadline_ns: Option<u64>) -> Result<(), SyncError> {
         let domain = &*self.domain;
-        let there = || self.readers().sum(|count| count) != 0;
-        while there() {
+        while self.is_read() {
             let enrolled = domain.enroll(queue_of(self.drained), 0);
             // Again, now that the last reader finds this thread.
-            if !there() {
+            if !self.is_read() {
                 break;
             }
             if domain.deaths.are_over() {
@@ -183,7 +222,7 @@ impl<T: Shareable> RwLock<T> {
                     Woken::Woken
                 }
             };
-            if (woken == Woken::Late || is_past(deadline_ns)) && there() {
+            if (woken == Woken::Late || is_past(deadline_ns)) && self.is_read() {
                 return Err(SyncError::TimedOut);
             }
         }
@@ -249,7 +288,16 @@ pub struct RwLockWriteGuard<'a, T: Shareable> {
     left_as: LeftAs,
 }
 
-impl<T: Shareable> RwLockWriteGuard<'_, T> {
+impl<'a, T: Shareable> RwLockWriteGuard<'a, T> {
+    /// There are no readers any more.
+    fn ready(mut self, broken: bool) -> WriteResult<'a, T> {
+        self.left_as = LeftAs::Whole;
+        match broken {
+            true => Err(LockError::OwnerDied(Recovery::new(self))),
+            false => Ok(self),
+        }
+    }
+
     /// A copy of the data.
     ///
     /// # Errors
