@@ -75,7 +75,7 @@ fn what_has_no_fixed_layout_is_refused() {
                     a: u8,
                 }
             ),
-            "cfg",
+            "take this out",
         ),
     ];
     for (item, expected) in cases {

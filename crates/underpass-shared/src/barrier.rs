@@ -108,7 +108,8 @@ impl<const N: u16> Barrier<N> {
         MemberCounts::at(&self.domain, self.arrived)
     }
 
-    /// Arrives, under the lock, which it releases. Returns the round, and whether this thread was the last one of it.
+    /// Arrives, under the lock, which it releases. Returns the round, and whether this thread was
+    /// the last one of it.
     fn arrive(&self, held: Held) -> Result<(u64, bool), SyncError> {
         let round = self.round();
         // A count of another round is void.
