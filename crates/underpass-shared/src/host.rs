@@ -9,6 +9,7 @@ use crate::layout::MEMBERS;
 use crate::member::MemberId;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 use underpass_rpc::{Binding, CallError};
 use underpass_sync::{Condvar, Mutex, MutexGuard};
 
@@ -23,6 +24,8 @@ pub(crate) mod generated {
     }
 }
 
+/// How long a call waits for a death before it looks whether its caller still wants it.
+const LOOK: Duration = Duration::from_secs(10);
 /// The generation of the exporter, which is the first member.
 const FIRST: u32 = 1;
 /// The exporter itself.
@@ -167,8 +170,33 @@ pub(crate) struct Teller(pub(crate) Arc<Members>);
 impl Obituary for Teller {
     fn after(&self, known: u64) -> Result<Dead, CallError> {
         let members = &self.0;
-        let waits = |roll: &mut Roll| !roll.closed && roll.dead.deaths <= known;
-        let roll = members.died.wait_while(members.roll(), waits);
-        Ok(roll.unwrap_or_else(underpass_sync::PoisonError::into_inner).dead.clone())
+        let mut roll = members.roll();
+        // A caller that claims to know of more deaths than there were is not waited for.
+        while !roll.closed && roll.dead.deaths == known {
+            let waited = members.died.wait_timeout(roll, LOOK);
+            let late;
+            (roll, late) = waited.unwrap_or_else(underpass_sync::PoisonError::into_inner);
+            // A caller that died without being a member ends no wait by its death.
+            if late.timed_out() && underpass_rpc::is_cancelled() {
+                break;
+            }
+        }
+        Ok(roll.dead.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::OBJECTS;
+    use crate::words::RegionWords;
+
+    #[test]
+    fn a_caller_that_lies_about_deaths_is_not_waited_for() {
+        let (words, memory) = RegionWords::create(OBJECTS).unwrap();
+        let members = Members::new(Arc::new(LocalDomain::new(words, EXPORTER)), 1, memory);
+        assert_eq!(Teller(members.clone()).after(u64::MAX).unwrap().deaths, 0);
+        members.close();
+        assert_eq!(Teller(members).after(0).unwrap().deaths, 0);
     }
 }
