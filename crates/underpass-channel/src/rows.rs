@@ -214,14 +214,14 @@ impl RowUse {
     ///
     /// # Safety
     /// The caller holds the lock of the slot's end, and no call of the slot uses a row. The value
-    /// is not used after [`end`](Self::end). Whoever removes rows looks at this by
+    /// is not used after [`end`](Self::end). The thread that removes rows looks at this by
     /// [`uses`](Self::uses).
     #[inline(always)]
     pub unsafe fn begin<'r, T>(&self, rows: &'r Rows<T>, tag: Tag, procedure: u16) -> Result<&'r T, NoRow> {
         let value = rows.find(tag)?;
         // Relaxed, here and below: the lock orders them.
         self.0.store(tag.word() | u64::from(procedure) << Tag::BITS | IN_USE, Ordering::Relaxed);
-        // SAFETY: the row was open when this thread held the lock. Whoever closes it from now on
+        // SAFETY: the row was open when this thread held the lock. A thread that closes it from now on
         // looks at this end under the lock before the value is taken out, and finds the use.
         unsafe { get(value) }.ok_or(NoRow::Closed)
     }

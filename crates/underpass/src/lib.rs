@@ -442,47 +442,7 @@ pub mod sync {
     pub use underpass_sync::*;
 }
 
-/// Memory that several domains share, with locks and conditions that are one object for the threads
-/// of all of them (OThreads, section 5.2).
-///
-/// A [`Region`](shared::Region) has a name, as an interface has. The domains that import it use its
-/// [`Mutex`](shared::Mutex), [`Condvar`](shared::Condvar), [`Semaphore`](shared::Semaphore),
-/// [`Barrier`](shared::Barrier) and [`RwLock`](shared::RwLock) as threads of one process use those
-/// of [`sync`]. If a domain dies, the next owner of its locks is told.
-///
-/// # Examples
-/// ```
-/// use underpass::shared::{Condvar, Mutex, Region};
-///
-/// #[derive(Clone, Copy, Debug, PartialEq, underpass::Shareable)]
-/// #[repr(C)]
-/// struct Quote {
-///     price: u64,
-///     sequence: u64,
-/// }
-///
-/// #[derive(underpass::RegionLayout)]
-/// struct Board {
-///     quotes: [Mutex<Quote>; 8],
-///     changed: Condvar,
-/// }
-///
-/// # let dir = std::env::temp_dir().join(format!("underpass-doc-shared-{}", std::process::id()));
-/// # // SAFETY: no other thread has been started yet.
-/// # unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
-/// // One domain exports the board; others import it by its name.
-/// let board = Region::<Board>::export("board", |_| ())?;
-/// let quote = Quote { price: 10_150, sequence: 1 };
-/// board.quotes[3].lock().map_err(|e| e.to_string())?.set(quote);
-/// board.changed.notify_all();
-/// assert_eq!(board.quotes[3].lock().map_err(|e| e.to_string())?.get(), Ok(quote));
-/// # drop(board);
-/// # std::fs::remove_dir(dir)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub mod shared {
-    pub use underpass_shared::*;
-}
+pub mod shared;
 
 /// Sockets, pipes, timers and child processes that block one thread and nothing else, with the
 /// names and shapes of [`std::net`] and [`std::process`].
@@ -576,43 +536,8 @@ pub mod sandbox {
     pub use underpass_sandbox::*;
 }
 
-/// User-level device drivers: registers, memory for DMA, and interrupts as upcalls (Raven, section
-/// 4).
-///
-/// A driver is an ordinary domain. It maps the registers of its device, has the device's interrupts
-/// delivered to its own threads, and serves its clients through ordinary interfaces. If it crashes,
-/// its clients lose the calls under way, and a new one opens the device again.
-///
-/// # Examples
-/// ```
-/// use std::sync::Arc;
-/// use std::time::{Duration, Instant};
-/// use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
-///
-/// # let (socket, _device) = underpass_test_device::start_edu()?;
-/// # let source = DeviceSource::vfio_user_socket(socket);
-/// # /*
-/// let source = DeviceSource::vfio_user("/run/devices/edu.sock");
-/// # */
-/// let device = Device::open(source)?;
-/// let registers = device.map_bar(0)?;
-/// let enabled = device.interrupt(0)?.register_for_waiters(|upcall| {
-///     upcall.wake_all();
-///     InterruptOutcome::Handled
-/// })?;
-/// // This device computes factorials.
-/// registers.write(0x20, 0x80u32)?;
-/// registers.write(0x08, 5u32)?;
-/// let soon = Instant::now() + Duration::from_secs(60);
-/// let ready = || (registers.read::<u32>(0x20).ok()? & 1 == 0).then_some(());
-/// enabled.wait(&Arc::new(DeviceEvent::new()), soon, ready)?;
-/// assert_eq!(registers.read::<u32>(0x08)?, 120);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[cfg(feature = "device")]
-pub mod device {
-    pub use underpass_device::*;
-}
+pub mod device;
 
 // Compiler errors about interfaces name these traits. They use the shortest path.
 #[doc(hidden)]

@@ -212,8 +212,8 @@ impl ClientEnd {
         });
     }
 
-    /// The rows of whose calls the server holds more slots than it may though nobody waits for them;
-    /// and whether it holds all slots, so that no call could begin.
+    /// The rows of whose calls the server holds more slots than it may, though nobody waits for
+    /// them; and whether it holds all slots, so that no call could begin.
     fn captured(&self) -> (Vec<Arc<ClientRow>>, bool) {
         let (alone, mut rows) = (self.shared.rows.is_one(), self.shared.rows.open());
         let _inside = self.lock();
