@@ -1,7 +1,7 @@
 //! `connection`: many interfaces between two domains share one connection (URPC, section 2).
 
 use super::{ONE_EACH, ONE_TO_SHARE, figures};
-use crate::calls::{self, Calls, ProbeClient};
+use crate::calls::{self, Calls, Probe, ProbeClient};
 use crate::measure::contest::Subject;
 use crate::measure::in_process::InProcess;
 use crate::processes::client::ScenarioClient;

@@ -221,8 +221,8 @@ impl RowUse {
         let value = rows.find(tag)?;
         // Relaxed, here and below: the lock orders them.
         self.0.store(tag.word() | u64::from(procedure) << Tag::BITS | IN_USE, Ordering::Relaxed);
-        // SAFETY: the row was open when this thread held the lock. A thread that closes it from now on
-        // looks at this end under the lock before the value is taken out, and finds the use.
+        // SAFETY: the row was open when this thread held the lock. A thread that closes it from now
+        // on looks at this end under the lock before the value is taken out, and finds the use.
         unsafe { get(value) }.ok_or(NoRow::Closed)
     }
 

@@ -3,10 +3,10 @@
 //! [`server`] is the server's end of a channel. [`incoming`] is a call as the generated server stub
 //! sees it, and [`async_handler`] a call whose handler is a future. [`late`] answers calls that
 //! last, after they have given their slots back. [`deferred_reply`] answers calls that any thread
-//! may answer. [`rows_in_use`] is where calls begin to use the rows of their connection. [`deadline`] tells a
-//! handler until when its caller waits. [`exclusive`] has one thread at a time run a service, and
-//! [`section_numbers`] tells which calls come back into one. [`blocked_handlers`] counts handlers
-//! that block their processor in the kernel.
+//! may answer. [`rows_in_use`] is where calls begin to use the rows of their connection.
+//! [`deadline`] tells a handler until when its caller waits. [`exclusive`] has one thread at a time
+//! run a service, and [`section_numbers`] tells which calls come back into one.
+//! [`blocked_handlers`] counts handlers that block their processor in the kernel.
 
 pub(crate) mod async_handler;
 pub(crate) mod blocked_handlers;
