@@ -154,7 +154,7 @@ fn finish<const N: usize>(model: &Model<N>, dispatcher: thread::JoinHandle<()>) 
 
 #[test]
 fn an_interrupt_at_any_step_ends_the_wait() {
-    bounded(4, || {
+    bounded(3, || {
         let model = Model::<1>::new(false);
         let dispatcher = start(&model, Model::dispatch);
         let device = start(&model, |model| model.device_completes(0));
@@ -166,7 +166,7 @@ fn an_interrupt_at_any_step_ends_the_wait() {
 
 #[test]
 fn an_interrupt_that_came_while_it_was_masked_ends_the_wait() {
-    bounded(3, || {
+    bounded(2, || {
         let model = Model::<1>::new(false);
         model.device_completes(0);
         model.done[0].store(false, Ordering::Relaxed);
