@@ -439,14 +439,14 @@ impl Clerk {
 /// Removes `line` from the lines that processors poll. Sleeping processors release it soon, or when
 /// the next line is added.
 fn forget(line: &Arc<dyn Line>) {
+    // Also if it was dormant: a processor that sleeps since before it was put away still has it.
+    lines::remove(line);
     // Relaxed, except `WAKE_PENDING`: one wake-up too many does no harm.
-    if lines::remove(line) {
-        LAG.store(true, Ordering::Relaxed);
-        // SYNC with the `WAKE_PENDING` swap in `wake_laggards`: if this thread finds a timer set
-        // already, that timer sees this thread's `LAG`.
-        if !WAKE_PENDING.swap(true, Ordering::AcqRel) {
-            timer::set(clock::deadline_ns(SOON), wake_laggards);
-        }
+    LAG.store(true, Ordering::Relaxed);
+    // SYNC with the `WAKE_PENDING` swap in `wake_laggards`: if this thread finds a timer set
+    // already, that timer sees this thread's `LAG`.
+    if !WAKE_PENDING.swap(true, Ordering::AcqRel) {
+        timer::set(clock::deadline_ns(SOON), wake_laggards);
     }
 }
 
