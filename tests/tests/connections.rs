@@ -432,6 +432,8 @@ fn bindings_come_and_go_while_others_call() {
     }
     stop.store(1, Ordering::SeqCst);
     callers.into_iter().for_each(|caller| caller.join().unwrap());
-    assert_eq!((failed.load(Ordering::SeqCst), regions_of("self")), (0, 1));
-    assert_eq!(regions_of(&server.pid().to_string()), 1);
+    // Callers on several activations may have got further channels, each with a region.
+    let regions = [regions_of("self"), regions_of(&server.pid().to_string())];
+    assert!(regions.iter().all(|count| (1..=4).contains(count)), "{regions:?}");
+    assert_eq!(failed.load(Ordering::SeqCst), 0);
 }

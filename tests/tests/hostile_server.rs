@@ -538,7 +538,7 @@ fn a_server_that_closes_rows_closes_no_others() {
         close(end, end::ROW, 12);
     });
     // It says that the client joins a connection that it did not show.
-    let joined = to_bytes(&(HEAD, 6u8, 0u8, None::<u128>, end::ROW.word()));
+    let joined = to_bytes(&(HEAD, 6u8, 0u8, ProbeClient::descriptor().hash, None::<u128>, end::ROW.word()));
     let failed = scene.import_fails(&joined, &[]);
     assert!(matches!(failed, ImportError::Refused(..)), "{failed}");
 }

@@ -282,7 +282,8 @@ fn a_hello_gets_the_version_that_both_sides_have() {
     let answer = |hashes: &[u64]| {
         let socket = Socket::connect(&Directory::from_environment(), server.name()).unwrap();
         let clock = (clock::ahead_ns(), clock::now_ns());
-        socket.send(&to_bytes(&(head, hashes, (false, None::<u32>, false), clock)), &[]).unwrap();
+        let hello = to_bytes(&(head, hashes, (false, None::<u32>, false), clock, Vec::<u128>::new()));
+        socket.send(&hello, &[]).unwrap();
         socket.wait(u64::MAX / 2).unwrap();
         let mut bytes = [0; 4096];
         let received = socket.receive(&mut bytes).unwrap();

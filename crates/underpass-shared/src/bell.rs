@@ -16,9 +16,9 @@ use underpass_os::failpoint;
 use underpass_seam::atomic::Ordering;
 
 /// Wakes by the bells of a region.
-pub(crate) struct Bell;
+pub(crate) struct RegionBell;
 
-impl WakeForeign for Bell {
+impl WakeForeign for RegionBell {
     /// B1 to B3.
     fn wake(&self, words: &RegionWords, name: ThreadName) {
         if !name.is_possible() {

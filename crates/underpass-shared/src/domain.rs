@@ -7,7 +7,7 @@ use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
 use crate::runtime::{Woken, suspend, write_then_read};
 use crate::thread_name::ThreadName;
-use crate::waiters::{OwnWaiter, Waiters};
+use crate::waiters::{OwnWaiter, RegionWaiters};
 use crate::words::RegionWords;
 use std::sync::OnceLock;
 use underpass_os::failpoint;
@@ -38,7 +38,7 @@ pub(crate) struct LocalDomain {
     pub(crate) me: MemberId,
     pub(crate) deaths: Deaths,
     pub(crate) holds: Holds,
-    pub(crate) waiters: Waiters,
+    pub(crate) waiters: RegionWaiters,
     /// Set once, when the region is opened.
     pub(crate) objects: OnceLock<Objects>,
     foreign: Box<dyn WakeForeign>,
@@ -46,7 +46,7 @@ pub(crate) struct LocalDomain {
 
 impl LocalDomain {
     pub(crate) fn new(words: RegionWords, me: MemberId) -> Self {
-        Self::waking_by(words, me, Box::new(bell::Bell))
+        Self::waking_by(words, me, Box::new(bell::RegionBell))
     }
 
     /// A member that wakes other domains' threads by `foreign`.
@@ -56,7 +56,7 @@ impl LocalDomain {
             me,
             deaths: Deaths::none(),
             holds: Holds::new(),
-            waiters: Waiters::new(),
+            waiters: RegionWaiters::new(),
             objects: OnceLock::new(),
             foreign,
         }

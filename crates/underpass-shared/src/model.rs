@@ -60,7 +60,7 @@ pub fn members() -> [ModelMember; MEMBERS] {
 
 /// The members of a new region. They wake each other by bells.
 pub fn members_with_bells() -> [ModelMember; MEMBERS] {
-    region(|| Box::new(crate::bell::Bell))
+    region(|| Box::new(crate::bell::RegionBell))
 }
 
 impl ModelMember {

@@ -17,7 +17,7 @@ use underpass_seam::atomic::{AtomicU64, Ordering};
 /// | `keys` | nobody: what makes keys unguessable |
 /// | `all` | see [`OwnWaiter`] |
 #[derive(Debug)]
-pub(crate) struct Waiters {
+pub(crate) struct RegionWaiters {
     taken: AtomicU64,
     keys: RandomState,
     all: [OwnWaiter; WAITERS],
@@ -47,7 +47,7 @@ impl OwnWaiter {
     }
 }
 
-impl Waiters {
+impl RegionWaiters {
     pub(crate) fn new() -> Self {
         let waiter = |()| OwnWaiter {
             gate: Gate::new(),

@@ -12,15 +12,16 @@ const NO_BINDING: u16 = 11;
 
 /// The secret and the tag in a welcome.
 fn welcomed(said: &[u8]) -> (u128, u64) {
-    type Welcome = ((u32, u32, u64), u8, (bool, Option<u32>, bool), Option<u128>, u128, u64);
-    let (head, kind, _, _, secret, tag): Welcome = from_bytes(said).unwrap();
+    type Welcome = ((u32, u32, u64), u8, (bool, Option<u32>, bool), u64, Option<u128>, u128, u64);
+    let (head, kind, _, _, _, secret, tag): Welcome = from_bytes(said).unwrap();
     assert_eq!((head, kind), (HEAD, 0));
     (secret, tag)
 }
 
 /// The place and the tag in an answer that joins.
 fn joined(said: &[u8]) -> (u8, Tag) {
-    let (head, kind, place, _, tag): ((u32, u32, u64), u8, u8, Option<u128>, u64) = from_bytes(said).unwrap();
+    type Joined = ((u32, u32, u64), u8, u8, u64, Option<u128>, u64);
+    let (head, kind, place, _, _, tag): Joined = from_bytes(said).unwrap();
     assert_eq!((head, kind), (HEAD, 6));
     (place, Tag::of_word(tag))
 }

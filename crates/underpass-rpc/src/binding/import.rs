@@ -274,16 +274,8 @@ pub(crate) fn introduce(
     let secrets = shown.iter().map(|connection| connection.secret()).collect();
     let hello = Hello { hashes: descriptor.hashes(), capabilities: own, clock: Clock::own(), secrets };
     let socket = Connection::new(socket);
-    let said = match &by {
-        None => socket.send(&hello.to_bytes(), &[]),
-        Some((ticket, theirs)) => {
-            socket.counts_for(ticket.unclosed());
-            ticket.end().send(&hello.to_bytes(), &[theirs.as_fd()])
-        }
-    };
     let by_ticket = by.is_some();
-    // Close our copy of the end that the server now has.
-    drop(by);
+    let said = say(&socket, by, &hello.to_bytes());
     said.map_err(unheard(path, "the hello can't be sent"))?;
     failpoint!("import-said");
     let received = hear(&socket, path, until).inspect_err(|_| give_up(&socket, &shown))?;
@@ -314,6 +306,18 @@ pub(crate) fn introduce(
             Ok(Bound::over(connection.clone(), tag, state))
         }
         refusal => Err(refused(refusal, path, descriptor)),
+    }
+}
+
+/// Sends a hello: over `socket`, or over a ticket, along with the other end of `socket`. This side's
+/// copy of that end is closed then.
+fn say(socket: &Arc<Connection>, by: Option<(PassedSocket, OwnedFd)>, hello: &[u8]) -> io::Result<()> {
+    match &by {
+        None => socket.send(hello, &[]),
+        Some((ticket, theirs)) => {
+            socket.counts_for(ticket.unclosed());
+            ticket.end().send(hello, &[theirs.as_fd()])
+        }
     }
 }
 

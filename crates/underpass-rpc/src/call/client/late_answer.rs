@@ -1,6 +1,6 @@
 //! How callers wait for late answers, and read them.
 
-use super::late_calls::{Collected, Found};
+use super::late_calls::{Collected, LateLookup};
 use super::late_future::LateFuture;
 use super::{ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
@@ -68,14 +68,14 @@ impl ClientEnd {
             loop {
                 let latch = Arc::new(Latch::default());
                 match self.find_late_answer(number, Who::Thread(latch.clone())) {
-                    Found::Answer(answer) => return Ok(answer),
-                    Found::Lost => return Err(Missed::Closed),
-                    Found::Nothing if row.is_closed() => return Err(Missed::Closed),
+                    LateLookup::Answer(answer) => return Ok(answer),
+                    LateLookup::Lost => return Err(Missed::Closed),
+                    LateLookup::Nothing if row.is_closed() => return Err(Missed::Closed),
                     // After the waiter was entered, as in `wait`.
-                    Found::Nothing if under_way.is_some_and(UnderWay::is_freed) => {
+                    LateLookup::Nothing if under_way.is_some_and(UnderWay::is_freed) => {
                         return Err(Missed::Freed(Woken::Cancelled));
                     }
-                    Found::Nothing => {}
+                    LateLookup::Nothing => {}
                 }
                 match wait_on(&*latch, Some(self), deadline) {
                     Woken::Woken => {}

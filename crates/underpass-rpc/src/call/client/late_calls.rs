@@ -60,7 +60,7 @@ pub(super) struct Collected {
 }
 
 /// What a caller finds about its late call.
-pub(super) enum Found {
+pub(super) enum LateLookup {
     /// The answer.
     Answer(Collected),
     /// There is none yet. The caller is entered, to be woken once.
@@ -116,17 +116,17 @@ impl Table {
     }
 
     /// Enters `who` as the caller of a call that is not answered yet.
-    fn find(&mut self, number: u64, who: Who) -> Found {
+    fn find(&mut self, number: u64, who: Who) -> LateLookup {
         match self.calls.get_mut(&number) {
             Some(LateCall::Waits { who: waiter, .. }) => {
                 *waiter = Some(who);
-                Found::Nothing
+                LateLookup::Nothing
             }
             Some(LateCall::Answered { .. }) => match self.calls.remove(&number) {
-                Some(LateCall::Answered { answer, .. }) => Found::Answer(answer),
-                _ => Found::Lost,
+                Some(LateCall::Answered { answer, .. }) => LateLookup::Answer(answer),
+                _ => LateLookup::Lost,
             },
-            _ => Found::Lost,
+            _ => LateLookup::Lost,
         }
     }
 
@@ -190,7 +190,7 @@ impl ClientEnd {
     }
 
     /// Looks for the answer to a late call. If there is none yet, `who` is woken when it comes.
-    pub(super) fn find_late_answer(&self, number: u64, who: Who) -> Found {
+    pub(super) fn find_late_answer(&self, number: u64, who: Who) -> LateLookup {
         let _held = critical();
         self.late.table().find(number, who)
     }

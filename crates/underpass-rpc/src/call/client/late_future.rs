@@ -1,7 +1,7 @@
 //! Waits, as a task, for a late answer.
 
 use super::late_answer::LateAnswer;
-use super::late_calls::Found;
+use super::late_calls::LateLookup;
 use super::{ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
 use crate::call::slot_queue::Who;
@@ -59,7 +59,7 @@ impl<'a> LateFuture<'a> {
     }
 
     /// Enters the table with a new place.
-    fn enter(&mut self, number: u64, cx: &Context<'_>) -> Found {
+    fn enter(&mut self, number: u64, cx: &Context<'_>) -> LateLookup {
         let place = Arc::new(TaskWakeup::new(cx.waker().clone()));
         if self.place.replace(place.clone()).is_none() {
             self.end.attend();
@@ -77,12 +77,12 @@ impl<'a> Future for LateFuture<'a> {
         loop {
             if self.place.as_ref().is_none_or(|place| !place.waits(cx.waker())) {
                 match self.enter(number, cx) {
-                    Found::Answer(collected) => {
+                    LateLookup::Answer(collected) => {
                         self.leave();
                         return Poll::Ready(Ok(end.late_answer(row, collected)));
                     }
-                    Found::Nothing if !row.is_closed() => {}
-                    Found::Nothing | Found::Lost => {
+                    LateLookup::Nothing if !row.is_closed() => {}
+                    LateLookup::Nothing | LateLookup::Lost => {
                         self.leave();
                         return Poll::Ready(end.lost_late_call(row, number));
                     }
