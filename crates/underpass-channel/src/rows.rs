@@ -13,6 +13,7 @@ const FIRST: usize = 8;
 const PIECES: usize = Tag::ROWS.ilog2() as usize - FIRST.ilog2() as usize;
 
 /// The state of a row that is open for calls is its tag. One of these bits is set in any other.
+const REVOKED: u64 = 1 << 61;
 const DRAINS: u64 = 1 << 62;
 const CLOSED: u64 = 1 << 63;
 
@@ -21,6 +22,8 @@ const CLOSED: u64 = 1 << 63;
 pub enum NoRow {
     /// The row takes no more calls, and will be closed.
     Drains,
+    /// The row was closed because its binding was revoked.
+    Revoked,
     /// The row is closed, is free, or never was.
     Closed,
 }
@@ -137,7 +140,7 @@ impl<T> Rows<T> {
         // SYNC with `state` store in `open`: the value.
         let state = row.state.load(Ordering::Acquire);
         if state != tag.word() {
-            return Err(if state == tag.word() | DRAINS { NoRow::Drains } else { NoRow::Closed });
+            return Err(why_not(state, tag));
         }
         Ok(&row.value)
     }
@@ -153,9 +156,10 @@ impl<T> Rows<T> {
 
     /// *Remove, M1:* closes the row for good. Returns `false` if it is closed already, or never
     /// was.
-    pub fn close(&self, tag: Tag) -> bool {
+    pub fn close(&self, tag: Tag, revoked: bool) -> bool {
         let Some(row) = self.row(tag.index()) else { return false };
-        let open = |state: u64| (state & !DRAINS == tag.word()).then_some(tag.word() | CLOSED);
+        let closed = tag.word() | CLOSED | if revoked { REVOKED } else { 0 };
+        let open = |state: u64| (state & !DRAINS == tag.word()).then_some(closed);
         row.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, open).is_ok()
     }
 
@@ -181,6 +185,16 @@ impl<T> Rows<T> {
         let next = if next.generation() == 0 { Tag::new(tag.index() as u32, 1) } else { next };
         self.free().again.push_back(next);
         value
+    }
+}
+
+/// Why a row with this state takes no calls under `tag`.
+#[cold]
+fn why_not(state: u64, tag: Tag) -> NoRow {
+    match state ^ tag.word() {
+        DRAINS => NoRow::Drains,
+        bits if bits == CLOSED | REVOKED => NoRow::Revoked,
+        _ => NoRow::Closed,
     }
 }
 
@@ -258,7 +272,7 @@ impl RowUse {
 
 const _: () = {
     assert!(Tag::BITS + u16::BITS < u64::BITS, "a use has room for tag, procedure and its mark");
-    assert!(DRAINS > 1 << (Tag::BITS + 1), "the bits of a state are no bits of a tag");
+    assert!(REVOKED > 1 << Tag::BITS, "the bits of a state are no bits of a tag");
 };
 
 /// Writes a value.
@@ -321,7 +335,7 @@ mod tests {
         assert_eq!(of.uses(), None);
         assert!(rows.drain(tag) && rows.drain(tag));
         assert_eq!(begins(&of, &rows, tag), Err(NoRow::Drains));
-        assert!(rows.close(tag) && !rows.close(tag) && !rows.drain(tag));
+        assert!(rows.close(tag, false) && !rows.close(tag, true) && !rows.drain(tag));
         assert_eq!((begins(&of, &rows, tag), of.uses()), (Err(NoRow::Closed), None));
         // SAFETY: no call uses the row.
         assert_eq!(unsafe { rows.remove(tag) }, Some(5));
@@ -341,7 +355,9 @@ mod tests {
         }
         let none = [Tag::new(100_000, 1), Tag::new(Tag::ROWS as u32 - 1, 1), Tag::new(7, 2), Tag::NONE];
         assert!(none.iter().all(|tag| begins(&of, &rows, *tag) == Err(NoRow::Closed)));
-        assert!(none.iter().all(|tag| !rows.close(*tag) && !rows.drain(*tag)));
+        assert!(none.iter().all(|tag| !rows.close(*tag, false) && !rows.drain(*tag)));
+        assert!(rows.close(tags[5], true));
+        assert_eq!(begins(&of, &rows, tags[5]), Err(NoRow::Revoked));
     }
 
     #[test]

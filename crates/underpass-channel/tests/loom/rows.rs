@@ -51,7 +51,7 @@ impl Connection {
         let value = match unsafe { inside.slot.begin(&self.rows, tag, 0) } {
             Ok(value) => value,
             Err(NoRow::Drains) => panic!("nobody drains it"),
-            Err(NoRow::Closed) => return false,
+            Err(NoRow::Closed | NoRow::Revoked) => return false,
         };
         drop(inside);
         assert!(value.lives.load(Ordering::Relaxed), "a value that a call uses was taken out");
@@ -67,7 +67,7 @@ impl Connection {
 
     fn close(&self, tag: Tag) -> bool {
         let mut closing = self.closing.lock().unwrap();
-        if !self.rows.close(tag) {
+        if !self.rows.close(tag, false) {
             return false;
         }
         closing.insert(tag);

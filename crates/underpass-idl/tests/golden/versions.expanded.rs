@@ -104,6 +104,43 @@ impl ArchiveClient {
             )?,
         })
     }
+    /// Imports the interface that is exported as `name`, over a connection of its own.
+    ///
+    /// All bindings of [`import`](Self::import) between two processes share a connection:
+    /// slots, memory, processors on loan, and its end if a side breaks the protocol. Use this
+    /// for an interface that is to share none of them. It costs a file, a region and the polls
+    /// of one more line.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_apart(
+        name: &::core::primitive::str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_apart(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// As [`import_apart`](Self::import_apart), and waits for the name as
+    /// [`import_within`](Self::import_within) does.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), when the time is over.
+    fn import_apart_within(
+        name: &::core::primitive::str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_apart(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
     /// Imports the interface that is exported as `name`, and waits for it if necessary.
     /// Whenever the binding ends, it imports the interface again. A binding ends when its
     /// server ends, is replaced, or revokes the binding. Calls that were not started are

@@ -183,7 +183,7 @@ impl Family {
     pub(crate) fn close_row(&self, tag: Tag, told: Option<bool>) -> bool {
         // M1: under this lock, so that `sweep` knows of every closed row.
         let closed = self.with(|members| {
-            self.rows.close(tag).then(|| {
+            self.rows.close(tag, told == Some(true)).then(|| {
                 members.open -= 1;
                 members.closing.insert(tag);
                 (members.rows.get(&tag).cloned(), members.open == 0)
@@ -273,7 +273,7 @@ impl Family {
             let rows: Vec<_> = members
                 .rows
                 .iter()
-                .filter(|(tag, _)| self.rows.close(**tag))
+                .filter(|(tag, _)| self.rows.close(**tag, false))
                 .map(|(_, row)| row.clone())
                 .collect();
             members.closing.extend(rows.iter().map(|row| row.tag()));

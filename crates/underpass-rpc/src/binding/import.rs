@@ -309,8 +309,8 @@ pub(crate) fn introduce(
     }
 }
 
-/// Sends a hello: over `socket`, or over a ticket, along with the other end of `socket`. This side's
-/// copy of that end is closed then.
+/// Sends a hello: over `socket`, or over a ticket, along with the other end of `socket`. Then this
+/// side's copy of that end is closed.
 fn say(socket: &Arc<Connection>, by: Option<(PassedSocket, OwnedFd)>, hello: &[u8]) -> io::Result<()> {
     match &by {
         None => socket.send(hello, &[]),

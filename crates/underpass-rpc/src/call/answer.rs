@@ -3,7 +3,7 @@
 use crate::call::abandon::UnderWay;
 use crate::call::client::{ClientEnd, ClientRow};
 use crate::call::linkage::Linkage;
-use crate::dispatch::incoming::Status;
+use crate::dispatch::incoming::{REVOKED, Status};
 use crate::error::{CallError, Outcome};
 use crate::payload::message::{Bytes, IN_REPLY, LATE, NO_FILE, Unread};
 use std::cell::Cell;
@@ -261,7 +261,7 @@ impl<'a> Answer<'a> {
             Some(Status::NoRoomForResult) => CallError::NoResources(Outcome::Executed, text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
             Some(Status::Closed) => self.row.turned_away(),
-            Some(Status::NoBinding) => self.end.without_row(self.row),
+            Some(Status::NoBinding) => self.end.without_row(self.row, text == REVOKED),
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::NoProcedure) => CallError::Unsupported(Outcome::NotStarted),

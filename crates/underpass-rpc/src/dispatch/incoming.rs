@@ -39,11 +39,15 @@ pub(crate) enum Status {
     Late = 9,
     /// The server's version of the interface has no such procedure.
     NoProcedure = 10,
-    /// The call's row is closed or free, and the procedure was not started.
+    /// The call's row is closed or free, and the procedure was not started; the bytes say if it was
+    /// revoked.
     NoBinding = 11,
     /// Nobody wanted the call any more, so its handler was dropped before it ended.
     Cancelled = 12,
 }
+
+/// What the bytes of a refusal with `NoBinding` say if the binding was revoked.
+pub(crate) const REVOKED: &str = "revoked";
 
 impl Status {
     pub(crate) fn from(what: u16) -> Option<Self> {

@@ -20,7 +20,7 @@ use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
 use crate::control::mailbox::ChannelMailbox;
 use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
-use crate::dispatch::incoming::{IncomingCall, Refused, Replied, Status};
+use crate::dispatch::incoming::{IncomingCall, REVOKED, Refused, Replied, Status};
 use crate::payload::message::{Bytes, IN_REPLY, IN_REQUEST, LATE, NO_FILE, Unread, fill};
 use std::any::Any;
 use std::collections::HashSet;
@@ -470,6 +470,7 @@ impl ServerEnd {
     fn without_row(&self, cell: &Cell, why: NoRow) -> Cell {
         match why {
             NoRow::Drains => Cell::new(cell.slot(), Status::Closed as u16),
+            NoRow::Revoked => self.refuse(cell.slot(), Status::NoBinding, REVOKED),
             NoRow::Closed => Cell::new(cell.slot(), Status::NoBinding as u16),
         }
     }

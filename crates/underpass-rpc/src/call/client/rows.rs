@@ -228,10 +228,10 @@ impl ClientEnd {
     /// The server has refused a call, as it has no such row: the error that the caller gets. What
     /// the server says of the row is read first.
     #[cold]
-    pub(crate) fn without_row(&self, row: &ClientRow) -> CallError {
+    pub(crate) fn without_row(&self, row: &ClientRow, revoked: bool) -> CallError {
         self.mailbox.read();
         let first = self.first_end();
-        first.as_deref().unwrap_or(self).close_row(row, Ending::of_row(false));
+        first.as_deref().unwrap_or(self).close_row(row, Ending::of_row(revoked));
         *row.reason(Outcome::NotStarted)
     }
 
