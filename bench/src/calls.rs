@@ -113,7 +113,7 @@ pub(crate) fn bind_apart() -> Result<ProbeClient, BenchError> {
 
 /// Makes a binding of the interface that is exported under this name, over a connection of its own.
 pub(crate) fn bind_apart_to(name: &str) -> Result<ProbeClient, BenchError> {
-    Ok(ProbeClient::import_apart_within(name, APPEAR)?)
+    Ok(ProbeClient::import_apart(name, APPEAR)?)
 }
 
 /// Makes another binding of the interface that is exported under this name.

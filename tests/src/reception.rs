@@ -278,7 +278,8 @@ impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
         // Imports all bindings, or none. Each has a connection of its own, as if it were the only
         // one.
-        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import_apart(name)).collect();
+        let all: Result<Vec<_>, _> =
+            (0..times).map(|_| ReceptionClient::import_apart(name, Duration::ZERO)).collect();
         self.bindings.extend(all?);
         Ok(())
     }

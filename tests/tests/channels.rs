@@ -63,7 +63,7 @@ fn nothing_is_left_of_a_binding_with_several_channels() {
     let pids = [std::process::id(), server.pid()];
     let files = pids.map(Files::of);
     for _ in 0..3 {
-        let client = import(&server);
+        let client = ProbeClient::import_apart(server.name(), ServerProcess::soon()).unwrap();
         let both = crowd(&client, |client, _, _| client.null());
         if both.is_some() {
             assert_eq!(pids.map(mappings), [3, 3], "two of this binding, one of the other");

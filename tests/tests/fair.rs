@@ -66,7 +66,7 @@ fn a_flood_delays_anothers_call_by_its_share() {
     });
     cpu::confine(&[near]).unwrap();
     let [flood, other] =
-        [(); 2].map(|()| ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap());
+        [(); 2].map(|()| ProbeClient::import_apart(server.name(), ServerProcess::soon()).unwrap());
     let before: Vec<_> = (0..ROUNDS).map(|_| served_before(&server, &flood, &other)).collect();
     assert!(before.iter().all(|&calls| calls <= SHARE * SERVING), "served before the other's: {before:?}");
 }
@@ -88,7 +88,7 @@ fn calls_of_each(server: &str) -> Vec<u64> {
         }
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let client = ProbeClient::import_within(server, ServerProcess::soon()).unwrap();
+                let client = ProbeClient::import_apart(server, ServerProcess::soon()).unwrap();
                 scope.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
                         client.null().unwrap();

@@ -70,7 +70,7 @@ fn again_and_again(by: &str, import: impl Fn(&str, u32)) {
 fn import(name: &str, times: u32) {
     for n in 0..times {
         // With a connection of its own, and over that of the binding that is kept.
-        let import = if n % 2 == 0 { ProbeClient::import_apart_within } else { ProbeClient::import_within };
+        let import = if n % 2 == 0 { ProbeClient::import_apart } else { ProbeClient::import_within };
         let client = import(name, ServerProcess::soon()).unwrap();
         assert_eq!(client.add(1, 2), Ok(3));
     }

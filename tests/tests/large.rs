@@ -108,7 +108,7 @@ fn one_overflow_buffer_serves_calls_one_after_the_other() {
     });
     before.until_no_others();
     // By results alone.
-    let second = import(&server);
+    let second = ProbeClient::import_apart(server.name(), ServerProcess::soon()).unwrap();
     for _ in 0..5 {
         second.fill(3_000_000).unwrap();
     }

@@ -273,6 +273,92 @@ const ROOMS: &[Room] = &[
 /// Crates that call Linux. Only `underpass-os` may use them.
 const KERNEL: &[&str] = &["libc", "linux-raw-sys", "nix", "rustix", "syscalls"];
 
+<<<<<<< HEAD
+=======
+/// The files that hold unsafe code. Every crate without such a file forbids unsafe code.
+const UNSAFE: &[(&str, &[&str])] = &[
+    ("underpass-bench", &["raw/shared_words.rs"]),
+    ("underpass-channel", &["opaque_copy.rs", "region.rs", "ring_lines.rs", "rows.rs"]),
+    (
+        "underpass-context",
+        &[
+            "backtrace.rs",
+            "context.rs",
+            "portable.rs",
+            "run_on.rs",
+            "stack.rs",
+            "switch.rs",
+            "tests.rs",
+            "tsan_fiber.rs",
+        ],
+    ),
+    ("underpass-io", &["registration.rs", "waiting.rs"]),
+    (
+        "underpass-os",
+        &[
+            "files/foreign.rs",
+            "files/foreign/spawner.rs",
+            "memory/refused_pages.rs",
+            "memory/sealed.rs",
+            "memory/shared.rs",
+            "memory/stack.rs",
+            "processes/fork.rs",
+            "processes/spawn.rs",
+            "sandbox/confine.rs",
+            "sandbox/forbidden.rs",
+            "sandbox/landlock.rs",
+            "sockets/control_message.rs",
+            "sockets/peer.rs",
+            "threads/fault.rs",
+            "threads/signal.rs",
+            "threads/thread.rs",
+        ],
+    ),
+    ("underpass-rpc", &["call/waiting.rs", "dispatch/exclusive.rs", "dispatch/rows_in_use.rs"]),
+    ("underpass-seam", &["gate.rs", "local_word.rs", "preempt_flag.rs", "static_slot.rs", "try_lock.rs"]),
+    ("underpass-sync", &["lock_cell.rs", "suspend.rs", "wait_queue.rs"]),
+    ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),
+    (
+        "underpass-threads",
+        &[
+            "block/body.rs",
+            "block/locals.rs",
+            "block/owned.rs",
+            "block/served.rs",
+            "block/suspension.rs",
+            "diagnose/deadlock_search.rs",
+            "diagnose/debugger_table.rs",
+            "diagnose/report.rs",
+            "sched/idle.rs",
+            "sched/panic_count.rs",
+            "sched/runner.rs",
+            "sched/runner_pool.rs",
+            "sched/scheduler.rs",
+            "sched/self_report.rs",
+            "sched/stealing.rs",
+            "sched/switching.rs",
+            "sched/thread_end.rs",
+            "sched/wake.rs",
+            "serve/dispatcher.rs",
+            "serve/served_line.rs",
+            "thread/builder.rs",
+            "thread/current.rs",
+            "thread/handle.rs",
+            "thread/local.rs",
+            "thread/scope.rs",
+            "thread/spare_threads.rs",
+            "thread/stack.rs",
+            "wait/kernel_threads.rs",
+            "wait/latch.rs",
+            "wait/section.rs",
+            "wait/suspend.rs",
+            "wait/wait_on.rs",
+            "wait/wake_many.rs",
+        ],
+    ),
+];
+
+>>>>>>> a158628 (idl, rpc: one method for an import apart; a forked child finds its rows closed)
 /// The most lines of a file.
 const LONGEST: usize = 600;
 

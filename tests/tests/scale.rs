@@ -17,7 +17,7 @@ fn bindings() -> usize {
 }
 
 fn open(name: &str, count: usize) -> Vec<ProbeClient> {
-    let import = |_| ProbeClient::import_apart_within(name, ServerProcess::soon()).unwrap();
+    let import = |_| ProbeClient::import_apart(name, ServerProcess::soon()).unwrap();
     (0..count).map(import).collect()
 }
 

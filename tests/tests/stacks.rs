@@ -82,9 +82,8 @@ fn a_limit_of_addresses_leaves_room_for_many_stacks() {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {KIB}; exec {SERVER} {name} probe")]);
     let _server = ServerProcess::run(command, &name);
-    let clients: Vec<_> = (0..CALLS / 50)
-        .map(|_| ProbeClient::import_apart_within(&name, ServerProcess::soon()).unwrap())
-        .collect();
+    let clients: Vec<_> =
+        (0..CALLS / 50).map(|_| ProbeClient::import_apart(&name, ServerProcess::soon()).unwrap()).collect();
     let calls: Vec<_> = (0..CALLS)
         .map(|n| {
             let client = clients[(n / 50) as usize].clone();

@@ -14,7 +14,7 @@ pub(super) fn client(client: &ScenarioClient) -> Result<(), BenchError> {
     // The runtime's kernel threads and the clerk exist, as in any domain that has a binding.
     let _probe = calls::import()?;
     let failed = RefCell::new(None);
-    let import = |_| match LrpcCallsClient::import_apart_within(NAME, APPEAR) {
+    let import = |_| match LrpcCallsClient::import_apart(NAME, APPEAR) {
         Ok(table) => drop(table),
         Err(error) => drop(failed.borrow_mut().get_or_insert(error)),
     };

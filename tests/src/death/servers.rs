@@ -124,7 +124,7 @@ fn one(
 
 /// Makes `bindings` more bindings.
 fn import(bindings: usize) -> Result<Vec<WitnessClient>, ImportError> {
-    (0..bindings).map(|_| WitnessClient::import_apart_within(NAME, ServerProcess::soon())).collect()
+    (0..bindings).map(|_| WitnessClient::import_apart(NAME, ServerProcess::soon())).collect()
 }
 
 /// Calls over `clients` in turn, until a call fails or enough have succeeded, and then once more.

@@ -127,7 +127,7 @@ fn a_socket_of_a_living_peer_is_a_file_like_others() {
     let scene = Scene::new("sockets");
     let server = scene.server.pid();
     let watched = usize::from(is_told());
-    let client = ShelfClient::import(scene.server.name()).unwrap();
+    let client = ShelfClient::import_apart(scene.server.name(), ServerProcess::soon()).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     client.put(vec![reader.into(), std::fs::File::open("/").unwrap().into()]).unwrap();
     assert_eq!((pidfds(server), client.clear(2)), (0, Ok(0)), "a pipe and a directory hide nothing");

@@ -1,6 +1,6 @@
 //! The kernel locks that a client can hold for ever, of files that it passes to its server.
 
-use crate::end::{End, HEAD, announcement, out_of_band};
+use crate::end::{End, HEAD, ROW, announcement, out_of_band};
 use crate::liars::{announcement_of_files, bind_to, outcome, procedure};
 use crate::missing_page::MissingPage;
 use crate::slow::one_closes;
@@ -135,6 +135,7 @@ fn overflow_buffer(page: Box<dyn MissingPage>, to: &str) -> Held {
 fn ticket(end: &End) -> Socket {
     let mut said = [0; 16];
     said[0] = 7;
+    said[8..].copy_from_slice(&ROW.word().to_le_bytes());
     end.say(&said, &[]);
     let mut files = until("a ticket", || end.socket.receive(&mut [0; 16]).ok()).files;
     Socket::adopt(files.pop().expect("a server that lets its bindings be shared")).unwrap()

@@ -6,7 +6,7 @@ use quote::quote;
 
 /// All of them.
 pub(super) fn own_methods(interface: &Interface) -> TokenStream {
-    [imports, imports_apart, resilient_imports, passing_on, terms]
+    [imports, import_apart, resilient_imports, passing_on, terms]
         .map(|methods| methods(interface))
         .into_iter()
         .collect()
@@ -47,36 +47,22 @@ fn imports(interface: &Interface) -> TokenStream {
     }
 }
 
-/// The ways to import an interface over a connection of its own.
-fn imports_apart(interface: &Interface) -> TokenStream {
+/// The way to import an interface over a connection of its own.
+fn import_apart(interface: &Interface) -> TokenStream {
     let Interface { vis, private, .. } = interface;
     quote! {
-        /// Imports the interface that is exported as `name`, over a connection of its own.
-        ///
-        /// All bindings of [`import`](Self::import) between two processes share a connection:
-        /// slots, memory, processors on loan, and its end if a side breaks the protocol. Use this
-        /// for an interface that is to share none of them. It costs a file, a region and the polls
-        /// of one more line.
+        /// As [`import_within`](Self::import_within), over a connection of its own. All other
+        /// bindings between two processes share slots, memory, processors on loan, and an end
+        /// if a side breaks the protocol. It costs a file, a region and the polls of a line.
         ///
         /// # Errors
-        /// As [`import`](Self::import).
-        #vis fn import_apart(name: &::core::primitive::str) -> ::core::result::Result<Self, #private::ImportError> {
-            ::core::result::Result::Ok(Self {
-                stub: #private::Stub::import_apart(name, Self::descriptor(), ::core::option::Option::None)?,
-            })
-        }
-
-        /// As [`import_apart`](Self::import_apart), and waits for the name as
-        /// [`import_within`](Self::import_within) does.
-        ///
-        /// # Errors
-        /// As [`import`](Self::import), when the time is over.
-        #vis fn import_apart_within(
+        /// As [`import_within`](Self::import_within).
+        #vis fn import_apart(
             name: &::core::primitive::str,
             time: ::core::time::Duration,
         ) -> ::core::result::Result<Self, #private::ImportError> {
             ::core::result::Result::Ok(Self {
-                stub: #private::Stub::import_apart(name, Self::descriptor(), ::core::option::Option::Some(time))?,
+                stub: #private::Stub::import_apart(name, Self::descriptor(), time)?,
             })
         }
     }

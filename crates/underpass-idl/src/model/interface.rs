@@ -228,7 +228,6 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
         }
         "import"
         | "import_apart"
-        | "import_apart_within"
         | "import_from"
         | "import_within"
         | "import_resilient"

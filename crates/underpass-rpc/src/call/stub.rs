@@ -127,9 +127,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn import_apart(
         name: &str,
         descriptor: &'static Descriptor,
-        within: Option<Duration>,
+        within: Duration,
     ) -> Result<Self, ImportError> {
-        Self::import_as(name, descriptor, within, ImportMode::Apart)
+        Self::import_as(name, descriptor, Some(within), ImportMode::Apart)
     }
 
     fn import_as(

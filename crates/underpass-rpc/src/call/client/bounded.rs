@@ -235,8 +235,14 @@ impl ClientEnd {
         if too_many && row.has_own_quarantine() {
             // The server may be alive, and take more of what was posted.
             self.row_captured(row);
+<<<<<<< HEAD
         } else if too_many || quarantined == SLOTS {
             self.captured_unless_answered();
+=======
+        } else if quarantined == SLOTS && !self.shared.rows.is_one() {
+            // The rows have all of them together, so no call could begin.
+            self.end(CallError::Captured(Outcome::Unknown), false);
+>>>>>>> a158628 (idl, rpc: one method for an import apart; a forked child finds its rows closed)
         }
     }
 

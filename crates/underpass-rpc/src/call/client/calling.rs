@@ -317,7 +317,7 @@ impl ClientEnd {
             return Err(Box::new(CallError::Overloaded));
         }
         let freed = || under_way.and_then(UnderWay::freed);
-        let attempt = || match row.is_closed() || freed().is_some() {
+        let attempt = || match self.is_over(row) || freed().is_some() {
             true => Some(TurnInQueue::Void),
             false => self.try_lease(row, leasing).map(TurnInQueue::Leased),
         };

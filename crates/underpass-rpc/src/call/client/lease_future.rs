@@ -75,7 +75,7 @@ impl Future for LeaseFuture<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            if self.row.is_closed() {
+            if self.end.is_over(self.row) {
                 return Poll::Ready(Err(self.row.reason(Outcome::NotStarted)));
             }
             if let Some(error) = self.under_way.and_then(UnderWay::freed) {

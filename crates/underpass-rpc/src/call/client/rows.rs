@@ -247,6 +247,11 @@ impl ClientEnd {
         }
     }
 
+    /// Whether no call may begin over the row. In a forked child the end alone is closed.
+    pub(super) fn is_over(&self, row: &ClientRow) -> bool {
+        self.is_closed() || row.is_closed()
+    }
+
     /// Whether a caller with this wish may lease a slot now. Under the lock.
     pub(super) fn has_room(&self, wish: &SlotWish) -> bool {
         let leased = self.slots.leased();

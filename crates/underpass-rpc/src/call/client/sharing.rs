@@ -37,7 +37,7 @@ impl ClientEnd {
         // Queued in the order of the questions. A thread that closes the binding sets `closed`
         // before it looks for askers.
         let asked = self.shared.sharing.with(|askers| {
-            (!row.is_closed()).then(|| {
+            (!self.is_over(row)).then(|| {
                 self.mailbox.share(row.tag())?;
                 // The answer comes after this, as the clerk needs the lock that is held here.
                 askers.push_back(asker);
@@ -50,7 +50,7 @@ impl ClientEnd {
             Ok(Err(NoTicket::NotAllowed)) if row.is_closed() => Err(closed()),
             Ok(Err(NoTicket::NotAllowed)) => Err(ShareError::NotAllowed),
             Ok(Err(NoTicket::NoRoom)) => Err(ShareError::NoRoom),
-            Err(_) if row.is_closed() => Err(closed()),
+            Err(_) if self.is_over(row) => Err(closed()),
             Err(_) => Err(ShareError::System(std::io::ErrorKind::TimedOut.into())),
         }
     }

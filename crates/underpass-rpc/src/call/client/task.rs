@@ -39,7 +39,7 @@ impl ClientEnd {
             Err(error) => return Err(failed(*error)),
         };
         let under_way = under_way.as_ref();
-        let slot = match row.is_closed() {
+        let slot = match end.is_over(row) {
             true => None,
             false => end.try_lease(row, terms.leasing),
         };
