@@ -109,7 +109,7 @@ fn tasks_that_wait_for_a_slot_give_up_in_time() {
     on_each(|executor: Executor| async move {
         let (mut server, client) = serve("async-overload");
         // Over a connection of its own, as a row of several has half of the slots.
-        let other = ProbeClient::import_apart(server.name()).unwrap();
+        let other = ProbeClient::import_apart(server.name(), ServerProcess::soon()).unwrap();
         let before = other.arrived_async().await.unwrap();
         let calls: Vec<_> = (0..64)
             .map(|_| {

@@ -104,32 +104,13 @@ impl ArchiveClient {
             )?,
         })
     }
-    /// Imports the interface that is exported as `name`, over a connection of its own.
-    ///
-    /// All bindings of [`import`](Self::import) between two processes share a connection:
-    /// slots, memory, processors on loan, and its end if a side breaks the protocol. Use this
-    /// for an interface that is to share none of them. It costs a file, a region and the polls
-    /// of one more line.
+    /// As [`import_within`](Self::import_within), over a connection of its own. All other
+    /// bindings between two processes share slots, memory, processors on loan, and an end
+    /// if a side breaks the protocol. It costs a file, a region and the polls of a line.
     ///
     /// # Errors
-    /// As [`import`](Self::import).
+    /// As [`import_within`](Self::import_within).
     fn import_apart(
-        name: &::core::primitive::str,
-    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
-        ::core::result::Result::Ok(Self {
-            stub: ::underpass::__private::Stub::import_apart(
-                name,
-                Self::descriptor(),
-                ::core::option::Option::None,
-            )?,
-        })
-    }
-    /// As [`import_apart`](Self::import_apart), and waits for the name as
-    /// [`import_within`](Self::import_within) does.
-    ///
-    /// # Errors
-    /// As [`import`](Self::import), when the time is over.
-    fn import_apart_within(
         name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
@@ -137,7 +118,7 @@ impl ArchiveClient {
             stub: ::underpass::__private::Stub::import_apart(
                 name,
                 Self::descriptor(),
-                ::core::option::Option::Some(time),
+                time,
             )?,
         })
     }

@@ -215,9 +215,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn import_apart(
         name: &str,
         descriptor: &'static Descriptor,
-        within: Option<std::time::Duration>,
+        within: std::time::Duration,
     ) -> Result<Self, ImportError> {
-        Self::import(name, descriptor, within)
+        Self::import(name, descriptor, Some(within))
     }
 
     pub fn import_resilient(

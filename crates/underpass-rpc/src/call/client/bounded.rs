@@ -218,7 +218,7 @@ impl ClientEnd {
         let (alone, mut rows) = (self.shared.rows.is_one(), self.shared.rows.open());
         let _inside = self.lock();
         rows.retain(|row| self.quarantined_by(row.tag()) > row.quarantine(alone));
-        (rows, self.given_up.quarantined.load(Ordering::Relaxed) == SLOTS)
+        (rows, !alone && self.given_up.quarantined.load(Ordering::Relaxed) == SLOTS)
     }
 
     /// Leaves the slot of an abandoned call to the server until that answers. If the server holds
@@ -235,14 +235,8 @@ impl ClientEnd {
         if too_many && row.has_own_quarantine() {
             // The server may be alive, and take more of what was posted.
             self.row_captured(row);
-<<<<<<< HEAD
-        } else if too_many || quarantined == SLOTS {
+        } else if too_many || (quarantined == SLOTS && !self.shared.rows.is_one()) {
             self.captured_unless_answered();
-=======
-        } else if quarantined == SLOTS && !self.shared.rows.is_one() {
-            // The rows have all of them together, so no call could begin.
-            self.end(CallError::Captured(Outcome::Unknown), false);
->>>>>>> a158628 (idl, rpc: one method for an import apart; a forked child finds its rows closed)
         }
     }
 
