@@ -139,12 +139,13 @@ impl<'a> Arbitrary<'a> for Message {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let descriptor = TargetClient::descriptor();
         let procedure = if u.ratio(1, 30)? {
-            *u.choose(&[u.arbitrary()?, COLLECT])?
+            let any = u.arbitrary()?;
+            *u.choose(&[any, COLLECT])?
         } else {
             u.choose_index(descriptor.procedures.len())? as u16
         };
         let outcome = if u.ratio(1, 4)? { *u.choose(&[1, 2, 3, 4, 5, 9, 10, 11, 12, LATE, LATE])? } else { 0 };
-        let late = u.int_in_range(0..=7)?;
+        let late: u64 = u.int_in_range(0..=7)?;
         let (arguments, result) = match outcome {
             0 => (Values(descriptor).arguments(procedure, u)?, Values(descriptor).result(procedure, u)?),
             LATE if u.ratio(7, 8)? => (Vec::new(), late.to_le_bytes().to_vec()),

@@ -204,6 +204,12 @@ pub fn all<T>(
 }
 
 /// Makes `count` calls that last, and short ones while all of them last. Then it opens the gate.
+///
+/// # Errors
+/// That of the first call that failed.
+///
+/// # Panics
+/// If a thread or an answer is not as it should be.
 pub fn call_slowly(client: &SlowClient, count: u32) -> Result<(), CallError> {
     let lens = [0, 30, 3_000, 100_000];
     let len = |id: u32| lens[id as usize % lens.len()];

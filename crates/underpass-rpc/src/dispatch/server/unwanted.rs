@@ -277,7 +277,8 @@ mod tests {
     #[test]
     fn a_task_learns_that_nobody_wants_a_blocking_call() {
         let end = end();
-        let tells: [(u16, fn(&ServerEnd)); 2] = [
+        type Tell = fn(&ServerEnd);
+        let tells: [(u16, Tell); 2] = [
             (5, |end| {
                 end.channel.cancel_word(5).cancel();
                 end.unwanted(1 << 5);
