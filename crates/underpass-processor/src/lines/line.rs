@@ -165,7 +165,8 @@ pub trait DonationLine: PolledLine {
 
     /// *Donate:* wakes the peer's listener of this CPU for what is [`owed`](Self::owed). Returns
     /// `false` if none sleeps. The caller goes to sleep at once, with the line announced by
-    /// [`park`](SleepLine::park) or [`spare`](SleepLine::spare), and gets its processor back by a wake-up.
+    /// [`park`](SleepLine::park) or [`spare`](SleepLine::spare), and gets its processor back by a
+    /// wake-up.
     fn donate(&self) -> bool {
         false
     }
@@ -246,8 +247,8 @@ pub trait Line: PolledLine + SleepLine + ActiveLine + AwaitedLine + DonationLine
     }
 
     /// The interface and the method of the call that the thread `by` runs, if
-    /// [`serve`](PolledLine::serve) took the call. This is for people. It takes neither lock nor memory,
-    /// since the caller may have interrupted anything.
+    /// [`serve`](PolledLine::serve) took the call. This is for people. It takes neither lock nor
+    /// memory, since the caller may have interrupted anything.
     fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
         let _ = by;
         None
