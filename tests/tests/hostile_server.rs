@@ -535,7 +535,7 @@ fn a_server_that_closes_rows_closes_no_others() {
     // Only clients release rows.
     scene.violates(|end| {
         call(end);
-        close(end, end::ROW, 12);
+        close(end, end::ROW, 13);
     });
     // It says that the client joins a connection that it did not show.
     let joined = to_bytes(&(HEAD, 6u8, 0u8, ProbeClient::descriptor().hash, None::<u128>, end::ROW.word()));

@@ -120,7 +120,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self::import_as(name, descriptor, within, ImportMode::Joins)
     }
 
-    /// Imports `name` over a connection of its own.
+    /// Imports `name` over a connection of its own. If `within` is zero, it does not wait for the
+    /// name to be exported.
     ///
     /// # Errors
     /// As [`import`](Self::import).
@@ -129,7 +130,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         within: Duration,
     ) -> Result<Self, ImportError> {
-        Self::import_as(name, descriptor, Some(within), ImportMode::Apart)
+        let within = (!within.is_zero()).then_some(within);
+        Self::import_as(name, descriptor, within, ImportMode::Apart)
     }
 
     fn import_as(

@@ -63,7 +63,11 @@ impl HandleEvents for ClientEnd {
         if !self.handed(events.tickets) || !events.shares.is_empty() {
             self.violated("a ticket that nobody asked for");
         }
-        if events.nonsense || events.asked > 0 || events.unwanted != 0 || !events.released.is_empty() {
+        let only_of_clients = events.asked > 0
+            || events.unwanted != 0
+            || !events.unwanted_late.is_empty()
+            || !events.released.is_empty();
+        if events.nonsense || only_of_clients {
             self.violated("nonsense over the socket");
         }
         for (tag, revoked) in events.rows_closed {
