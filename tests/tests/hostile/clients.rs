@@ -174,7 +174,7 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
     for what in [ProbeClient::descriptor().procedures.len() as u16, u16::MAX] {
-        assert_eq!(call(&end, 7, what, &[1; INLINE]), NO_PROCEDURE);
+        assert_eq!(call(&end, 7, what, &[1; INLINE - Tag::BYTES]), NO_PROCEDURE);
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
     // The same in the A-stack and out of band.

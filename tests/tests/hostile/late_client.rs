@@ -1,14 +1,14 @@
 //! Clients that lie about late answers.
 
 use crate::clients::{Scene, call};
-use crate::end::{BAD_ARGUMENTS, DONE, procedure};
-use underpass_channel::Cell;
+use crate::end::{DONE, NO_PROCEDURE, procedure};
 use underpass_channel::layout::COLLECT;
+use underpass_channel::{Cell, Tag};
 use underpass_tests::Watchdog;
 
 /// The request of a call that collects late answers.
 fn collect(slot: u16) -> Cell {
-    Cell { bounded: true, ..Cell::new(slot, COLLECT) }
+    Cell { bounded: true, ..Cell::request(slot, COLLECT, Tag::NONE) }
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_client_may_collect_nothing_and_give_up_what_is_not_late() {
     end.say(&said, &[]);
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE, "the binding goes on");
     // Without bounds it is a procedure that does not exist.
-    assert_eq!(call(&end, 0, COLLECT, &[]), BAD_ARGUMENTS);
+    assert_eq!(call(&end, 0, COLLECT, &[]), NO_PROCEDURE);
     drop(end);
     scene.is_unharmed();
 }

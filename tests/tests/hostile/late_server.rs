@@ -4,8 +4,8 @@ use super::end::{DONE, End, on_the_stack, out_of_band};
 use super::{Scene, call, done, violation};
 use std::time::Duration;
 use underpass::{CallError, thread};
-use underpass_channel::Cell;
 use underpass_channel::layout::{COLLECT, STACK};
+use underpass_channel::{Cell, Tag};
 use underpass_tests::{Probe, Watchdog, until};
 
 /// The outcome of a call that gives its slot back.
@@ -17,7 +17,7 @@ fn late(call: &Cell, number: u64) -> Cell {
 }
 
 fn collects(call: &Cell) -> bool {
-    (call.what(), call.bounded, call.length) == (COLLECT, true, 0)
+    (call.what(), call.bounded, call.length, call.tag()) == (COLLECT, true, Tag::BYTES as u32, Tag::NONE)
 }
 
 /// The client's call that collects, which comes next.
