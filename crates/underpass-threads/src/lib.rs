@@ -85,7 +85,7 @@ pub use serve::blocked_watch::{BlockedWatcher, blocked, watch_blocked};
 pub use serve::dispatcher::SHARE;
 #[cfg(not(underpass_loom))]
 pub use serve::estacks::{
-    EStacks, bound_e_stacks, e_stacks, e_stacks_within, provide_e_stacks, short_of_e_stacks,
+    EStacks, bound_e_stacks, e_stack_size, e_stacks, e_stacks_within, provide_e_stacks, short_of_e_stacks,
 };
 #[cfg(not(underpass_loom))]
 pub use serve::served_line::served;

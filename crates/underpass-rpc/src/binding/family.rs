@@ -29,6 +29,9 @@ pub(crate) struct Family {
     link: Weak<BindingLink>,
     client: Client,
     rows: Arc<Rows<ServedRow>>,
+    /// The bytes of stack that each of its calls has at least. A dispatcher with a smaller stack may
+    /// serve an older connection until it next looks for new lines.
+    stack: usize,
     members: Mutex<Members>,
     own: Weak<Self>,
 }
@@ -77,6 +80,8 @@ impl Family {
             link,
             client,
             rows: Arc::default(),
+            // Before a channel of it is made known.
+            stack: underpass_threads::e_stack_size(),
             members: Mutex::default(),
             own: own.clone(),
         })
@@ -102,6 +107,11 @@ impl Family {
 
     pub(crate) fn rows(&self) -> &Arc<Rows<ServedRow>> {
         &self.rows
+    }
+
+    /// The bytes of stack that each call over the connection has at least.
+    pub(crate) fn stack(&self) -> usize {
+        self.stack
     }
 
     /// The offset that turns times of the client's clock into times of this domain's clock.

@@ -53,6 +53,11 @@ pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
     Ok(())
 }
 
+/// How many bytes the stack of a call has at least, if it comes over a line made known from now on.
+pub fn e_stack_size() -> usize {
+    stack_sizes::stack_size()
+}
+
 /// The numbers of E-stacks at one moment.
 ///
 /// # Examples

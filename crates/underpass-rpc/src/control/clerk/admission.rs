@@ -363,13 +363,14 @@ impl Importer {
         &self.offer.services[self.service]
     }
 
-    /// Whether the client is that of the connection, and nothing on which the two sides agreed has
-    /// changed since.
+    /// Whether the client is that of the connection, nothing on which the two sides agreed has
+    /// changed since, and calls over the connection have the stacks that the service asks for.
     fn may_join(&self, family: &Family) -> bool {
         let client = family.client();
         client.peer.is_same_client(&self.peer)
             && client.capabilities == (self.own, self.capabilities)
             && client.clock_offset == self.clock_offset
+            && self.service().options.stack.is_none_or(|bytes| bytes <= family.stack())
             && family
                 .limits()
                 .is_some_and(|limits| self.offer.quotas.allow_the_same(self.peer.uid(), &limits))
