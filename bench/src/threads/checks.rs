@@ -1,6 +1,7 @@
 //! Checks that the loops of our cases do what their names say, by counting switches.
 
 use super::cases::CASES;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass::processors;
 use underpass::thread::{Switches, ThreadId, blocking, spawn, watch_switches};
@@ -29,8 +30,24 @@ fn switches(case: &str) -> u64 {
     RESUMED.load(Ordering::Relaxed) - before
 }
 
+/// Set in the process that runs the check.
+const ALONE: &str = "UNDERPASS_BENCH_CHECK_ALONE";
+
+/// In a process of its own: the switches of other tests' threads would be counted too.
 #[test]
 fn each_case_does_what_it_is_called() {
+    if std::env::var_os(ALONE).is_some() {
+        return counts_switches();
+    }
+    let test = std::thread::current().name().expect("tests have names").to_owned();
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", &test, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let passed = output.status.success() && said.contains("1 passed");
+    assert!(passed, "{}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
+fn counts_switches() {
     processors::set(1);
     assert!(watch_switches(&Count), "nobody else watches");
     for (case, each) in [("yield", 1), ("fork", 1), ("fork-join", 2), ("ping-pong", 2), ("park", 2)] {

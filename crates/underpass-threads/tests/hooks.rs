@@ -88,7 +88,10 @@ fn a_watcher_does_what_it_may(resumes: bool) {
             *waits.lock().unwrap() = Some(current());
             park();
         });
-        switches();
+        // The kernel may have stopped the thread before it said who it is, until the last of these.
+        while !parked.is_finished() {
+            switches();
+        }
         parked.join().unwrap();
     }
     while ends.load(Ordering::Relaxed) < 20 {
