@@ -33,6 +33,8 @@
 //!
 //! `underpass-test-server NAME slow` exports a `Slow`, whose handlers run on one kernel thread.
 //! `underpass-test-server NAME watched` imports it, and makes one call that lasts.
+//! `underpass-test-server NAME lasting N` imports it, makes N calls that last, and prints what each
+//! returned.
 //! `underpass-test-server NAME slowly N` imports it, makes N calls that last, and short ones
 //! meanwhile.
 //!
@@ -79,8 +81,8 @@ use underpass_tests::{
     Accounts, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
     JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
     RelayAsync, Scales, Shelf, Slow, SlowAsync, SlowClient, Store, Subject, Tight, Unlike, Waiting, Weigher,
-    Worker, WorkerClient, add_from_threads, call_by_order, call_slowly, crowd, obey, one_thread, switches_of,
-    until, withhold,
+    Worker, WorkerClient, add_from_threads, all, call_by_order, call_slowly, crowd, obey, one_thread,
+    switches_of, until, withhold,
 };
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.
@@ -149,6 +151,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "slow" => SlowAsync::serve(Waiting::default(), one_thread()),
         "watched" => return Ok(SlowClient::import(&name)?.watched()?),
+        "lasting" => {
+            let client = SlowClient::import(&name)?;
+            let calls = all((0..number()?.parse()?).map(|_| client.long_async(0, 1)), |_| {});
+            calls.into_iter().for_each(|call| println!("{:?}", call.map(|bytes| bytes.len())));
+            return Ok(());
+        }
         "slowly" => return Ok(call_slowly(&SlowClient::import(&name)?, number()?.parse()?)?),
         "tight" => Tight::serve(Gathering::default()),
         "deep" => {

@@ -62,6 +62,20 @@ impl Drop for Counted {
 }
 
 impl Waiting {
+    /// How many calls wait at the gate.
+    pub fn count(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst) as usize
+    }
+
+    /// Opens the gate, or shuts it.
+    pub fn admit(&self, open: bool) {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.open = open;
+        let wakers = std::mem::take(&mut gate.wakers);
+        drop(gate);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     async fn wait(&self) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let _counted = Counted(self.waiting.clone());
@@ -110,11 +124,7 @@ impl SlowAsync for Waiting {
     }
 
     async fn open(&self, open: bool) -> Result<(), CallError> {
-        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        gate.open = open;
-        let wakers = std::mem::take(&mut gate.wakers);
-        drop(gate);
-        wakers.into_iter().for_each(Waker::wake);
+        self.admit(open);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod deferred;
 mod executors;
 mod handlers;
 mod late;
+mod late_ends;
 mod waits;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
