@@ -38,6 +38,9 @@ struct Told {
     errors: Option<(CallError, CallError)>,
 }
 
+/// Callers on user-level threads, and on kernel threads.
+const SEVERAL: (u64, u64) = (3, 1);
+
 /// Lets servers die for `rounds`.
 pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
     let path = Room::directory().join("marks");
@@ -49,17 +52,18 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
             account = Some(Account::now());
         }
         let mut numbers = Numbers::of(seed + round as u64);
-        let when = match round {
-            // The case that takes the most memory comes first, before memory is counted.
-            0 => When::at_ring(),
-            _ => When::choose(&mut numbers, &SIDES),
+        // One caller alone, on a user-level thread or a kernel thread, or several of both kinds. The
+        // case that takes the most memory comes first, before memory is counted.
+        let (when, callers) = match round {
+            0 => (When::at_ring(), SEVERAL),
+            _ => (When::choose(&mut numbers, &SIDES), numbers.among(&[(1, 0), (0, 1), SEVERAL])),
         };
         let _watchdog = Watchdog::new("a server's death");
         marks.clear();
         let server = when.start(&["witness", path])?;
         let said = format!("seed {} ({when:?})", seed + round as u64);
-        unknown +=
-            one(server, when, &marks, &mut numbers, &mut deaths).map_err(|e| format!("{said}: {e}"))?;
+        unknown += one(server, when, callers, &marks, &mut numbers, &mut deaths)
+            .map_err(|e| format!("{said}: {e}"))?;
     }
     deaths.tell();
     println!("{unknown} calls whose fate nobody can know");
@@ -70,6 +74,7 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
 fn one(
     mut server: Child,
     when: When,
+    (user, kernel): (u64, u64),
     marks: &Marks,
     numbers: &mut Numbers,
     deaths: &mut Deaths,
@@ -87,8 +92,6 @@ fn one(
     };
     // A second binding over the same connection comes and goes. The server may die meanwhile.
     drop(client.as_ref().map(|_| WitnessClient::import_within(NAME, GLANCE)));
-    // One caller alone, on a kernel thread or a user-level thread, or several of both kinds.
-    let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
     let calls = Arc::new(AtomicUsize::new(0));
     let rings = client.is_some() && when.is_at_ring();
     let _active = import(if rings { ACTIVE } else { 0 })?;
