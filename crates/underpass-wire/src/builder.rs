@@ -19,6 +19,16 @@ impl DescriptorBuilder {
         Self { name, doc, procedures: Vec::new(), types, stateless: false }
     }
 
+    /// Of an interface that travels as a value, whose types are added to `types`.
+    pub(crate) fn with_types(name: &'static str, types: Types) -> Self {
+        Self { name, doc: "", procedures: Vec::new(), types, stateless: false }
+    }
+
+    /// The procedures and the types that were added.
+    pub(crate) fn into_parts(self) -> (Vec<Procedure>, Types) {
+        (self.procedures, self.types)
+    }
+
     /// Adds the next procedure, with messages of these sizes. Its
     /// [`result`](ProcedureBuilder::result) completes it.
     pub fn procedure(&mut self, name: &'static str, doc: &'static str, sizes: Sizes) -> ProcedureBuilder<'_> {

@@ -39,6 +39,14 @@ pub enum DecodeError {
     NoRoomForFile,
     /// That many files came that belong to no value.
     FilesLeftOver(usize),
+    /// An interface that belongs to the value did not come.
+    NoInterface,
+    /// An interface that came is none that this side was given, or has ended.
+    NotGiven,
+    /// An interface came, and its sender's user may have no more of them here.
+    NoRoomForInterface,
+    /// That many interfaces came that belong to no value.
+    InterfacesLeftOver(usize),
     /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
     TooDeep,
     /// Values are nested more deeply than the stack has room for.
@@ -64,6 +72,12 @@ impl fmt::Display for DecodeError {
             Self::NoRoomForFile => f.write_str("too many open files where a file should arrive"),
             Self::NoFile => f.write_str("a file that belongs to the value did not come along"),
             Self::FilesLeftOver(n) => write!(f, "{n} files came along that belong to no value"),
+            Self::NoInterface => f.write_str("an interface that belongs to the value did not come along"),
+            Self::NotGiven => f.write_str("an interface came along that was never given, or has ended"),
+            Self::NoRoomForInterface => {
+                f.write_str("an interface came along, and its user has as many as it may")
+            }
+            Self::InterfacesLeftOver(n) => write!(f, "{n} interfaces came along that belong to no value"),
             Self::TooDeep => write!(f, "values are nested deeper than {}", crate::DEEPEST),
             Self::NoStack { size } => {
                 write!(f, "a value is nested more deeply than a stack of {} KiB has room for", size / 1024)

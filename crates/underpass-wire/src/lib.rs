@@ -33,6 +33,7 @@
 //! | `io::Error` | one byte; 0 and the system's number, or 1, the kind and the text |
 //! | `Box`, `Arc`, `Cow`, references | what they point to |
 //! | `OwnedFd`, `File` | none: the open file goes beside the bytes ([`Sink::put_file`]) |
+//! | client stubs | none: the interface goes beside the bytes ([`Sink::put_interface`]) |
 //! | `Serde<T>` (feature `serde`) | one byte, 1, and a value that describes itself; 0 if `T`'s `Serialize` refused |
 //!
 //! # Examples
@@ -99,4 +100,4 @@ pub use returned::Returned;
 pub use schema::Schema;
 pub use sink::{Sink, SliceSink};
 pub use source::Source;
-pub use types::{Definition, Fields, TypeDefinition, TypeName, Types, Variant};
+pub use types::{Definition, Fields, MethodSchema, TypeDefinition, TypeName, Types, Variant};

@@ -1,5 +1,6 @@
-//! The destination of encoded bytes, and of the files beside them.
+//! The destination of encoded bytes, and of the files and interfaces beside them.
 
+use std::any::Any;
 use std::os::fd::BorrowedFd;
 
 /// Takes the bytes of values, one after the other.
@@ -34,6 +35,14 @@ pub trait Sink {
     fn put_file(&mut self, file: BorrowedFd<'_>) {
         let _ = file;
     }
+
+    /// Sends an interface beside the bytes, after those that were put before. `interface` is what
+    /// the stub has for that. Most sinks take none: the stub then decodes to
+    /// [`DecodeError::NoInterface`](crate::DecodeError::NoInterface).
+    #[inline]
+    fn put_interface(&mut self, interface: &dyn Any) {
+        let _ = interface;
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -52,6 +61,11 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     #[inline]
     fn put_file(&mut self, file: BorrowedFd<'_>) {
         (**self).put_file(file);
+    }
+
+    #[inline]
+    fn put_interface(&mut self, interface: &dyn Any) {
+        (**self).put_interface(interface);
     }
 }
 
@@ -86,8 +100,8 @@ impl<'a> SliceSink<'a> {
         self.rest.len()
     }
 
-    /// Whether more was put than there was room for: a file, or bytes of an `Encode` whose `size`
-    /// was too small. The surplus is not written.
+    /// Whether more was put than there was room for: a file, an interface, or bytes of an `Encode`
+    /// whose `size` was too small. The surplus is not written.
     #[inline]
     pub fn overflowed(&self) -> bool {
         self.overflowed
@@ -108,6 +122,11 @@ impl Sink for SliceSink<'_> {
 
     #[inline]
     fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+
+    #[inline]
+    fn put_interface(&mut self, _: &dyn Any) {
         self.overflowed = true;
     }
 }

@@ -1,6 +1,7 @@
-//! The source of bytes to decode, and of the files beside them.
+//! The source of bytes to decode, and of the files and interfaces beside them.
 
 use crate::DecodeError;
+use std::any::Any;
 use std::os::fd::OwnedFd;
 
 /// Supplies bytes that an untrusted peer wrote, each of them once.
@@ -37,6 +38,15 @@ pub trait Source {
     #[inline]
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
         Err(DecodeError::NoFile)
+    }
+
+    /// Takes the next interface that came beside the bytes, as its stub wants it.
+    ///
+    /// # Errors
+    /// [`DecodeError::NoInterface`] if there is none. Most sources have none.
+    #[inline]
+    fn take_interface(&mut self) -> Result<Box<dyn Any>, DecodeError> {
+        Err(DecodeError::NoInterface)
     }
 }
 
@@ -81,5 +91,10 @@ impl<S: Source + ?Sized> Source for &mut S {
     #[inline]
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
         (**self).take_file()
+    }
+
+    #[inline]
+    fn take_interface(&mut self) -> Result<Box<dyn Any>, DecodeError> {
+        (**self).take_interface()
     }
 }

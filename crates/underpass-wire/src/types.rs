@@ -1,5 +1,6 @@
 //! Names and structure of types.
 
+use crate::{DescriptorBuilder, Procedure};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -82,6 +83,19 @@ pub enum Definition {
     },
     /// An enum of these variants.
     Enum(Vec<Variant>),
+    /// An interface, as a value, with these methods.
+    Interface(Vec<MethodSchema>),
+}
+
+/// A method of an interface that travels as a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodSchema {
+    /// Its name.
+    pub name: &'static str,
+    /// The names and types of its arguments.
+    pub arguments: Vec<(&'static str, TypeName)>,
+    /// Its return type.
+    pub result: TypeName,
 }
 
 /// The fields of a struct or of a variant.
@@ -135,6 +149,23 @@ impl fmt::Display for Variant {
     }
 }
 
+impl MethodSchema {
+    fn of(procedure: Procedure) -> Self {
+        let arguments = procedure.arguments.into_iter().map(|argument| (argument.name, argument.of));
+        Self { name: procedure.name, arguments: arguments.collect(), result: procedure.result }
+    }
+}
+
+impl fmt::Display for MethodSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name)?;
+        for (i, (name, of)) in self.arguments.iter().enumerate() {
+            write!(f, "{}{name}: {of}", if i == 0 { "" } else { ", " })?;
+        }
+        write!(f, ") -> {}", self.result)
+    }
+}
+
 impl fmt::Display for TypeDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.definition {
@@ -145,6 +176,12 @@ impl fmt::Display for TypeDefinition {
                 f.write_str("..")?;
                 added.iter().try_for_each(|(name, of)| write!(f, ", {name}: {of}"))?;
                 f.write_str(" }")
+            }
+            Definition::Interface(methods) if methods.is_empty() => write!(f, "{} {{}}", self.name),
+            Definition::Interface(methods) => {
+                write!(f, "{} {{ ", self.name)?;
+                methods.iter().try_for_each(|method| write!(f, "{method}; "))?;
+                f.write_str("}")
             }
             Definition::Enum(variants) if variants.is_empty() => write!(f, "enum {} {{}}", self.name),
             Definition::Enum(variants) => write!(f, "enum {} {{ {} }}", self.name, Listed(variants)),
@@ -238,6 +275,26 @@ impl Types {
         free
     }
 
+    /// Names the interface whose client stub has that `path`. The first time, `describe` adds its
+    /// methods. A value of it has all methods of all versions, whichever version of the interface
+    /// around it is described.
+    pub fn interface(
+        &mut self,
+        path: &'static str,
+        name: &'static str,
+        describe: impl FnOnce(&mut DescriptorBuilder),
+    ) -> TypeName {
+        self.define(path, TypeName(format!("interface {name}")), |types| {
+            let (version, newest) = (types.version, types.newest);
+            types.version = u32::MAX;
+            let mut inner = DescriptorBuilder::with_types(name, std::mem::take(types));
+            describe(&mut inner);
+            let (procedures, inner) = inner.into_parts();
+            *types = Self { version, newest, ..inner };
+            Definition::Interface(procedures.into_iter().map(MethodSchema::of).collect())
+        })
+    }
+
     /// All definitions, in the order of their names.
     pub fn finish(self) -> Vec<TypeDefinition> {
         let defined = self.definitions.into_iter();
@@ -250,6 +307,7 @@ impl Types {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Decode, DecodeError, Encode, Schema, Sink, Sizes, SliceSink, Source, from_bytes, to_bytes};
 
     #[test]
     fn types_of_one_name_are_told_apart() {
@@ -291,5 +349,64 @@ mod tests {
             let definition = Definition::Extensible { first, added };
             assert_eq!(TypeDefinition { name: TypeName::plain("S"), definition }.to_string(), text);
         }
+    }
+
+    /// A client stub.
+    struct Cursor;
+
+    impl Encode for Cursor {
+        const FIXED: Option<usize> = Some(0);
+
+        fn size(&self) -> usize {
+            0
+        }
+
+        fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
+            to.put_interface(&7u8);
+        }
+    }
+
+    impl Decode for Cursor {
+        fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+            from.take_interface().map(|_| Self)
+        }
+    }
+
+    impl Schema for Cursor {
+        type Itself = Self;
+
+        fn schema(types: &mut Types) -> TypeName {
+            types.interface("a::Cursor", "Cursor", |cursor| {
+                const SIZES: Sizes = Sizes::of::<Result<Option<u64>, ()>>(&[], None);
+                cursor.procedure("next", "", SIZES).result::<Result<Option<u64>, ()>>();
+                cursor.procedure("skip", "", SIZES).argument::<u32>("n").result::<Result<Cursor, ()>>();
+                cursor.procedure("added", "", SIZES).since(3).result::<Result<(), ()>>();
+            })
+        }
+    }
+
+    #[test]
+    fn an_interface_is_defined_once_and_may_pass_itself() {
+        let mut types = Types::of_version(2);
+        let names = [Cursor::schema(&mut types), <Vec<Cursor>>::schema(&mut types)];
+        assert_eq!(names.map(|name| name.to_string()), ["interface Cursor", "Vec<interface Cursor>"]);
+        assert_eq!(types.newest(), 1, "its versions are its own");
+        let defined: Vec<_> = types.finish().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            defined,
+            ["interface Cursor { next() -> Result<Option<u64>, ()>; \
+              skip(n: u32) -> Result<interface Cursor, ()>; added() -> Result<(), ()>; }"]
+        );
+        assert!(!Cursor::schema(&mut Types::new()).is_of_numbers(), "it may bring files");
+    }
+
+    #[test]
+    fn bytes_alone_carry_no_interface() {
+        assert_eq!(to_bytes(&Cursor), []);
+        assert_eq!(from_bytes::<Cursor>(&[]).err(), Some(DecodeError::NoInterface));
+        let mut cell = [0; 8];
+        let mut sink = SliceSink::new(&mut cell);
+        (1u8, Cursor).encode(&mut sink);
+        assert!(sink.overflowed());
     }
 }
