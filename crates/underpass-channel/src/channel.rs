@@ -64,6 +64,25 @@ impl Channel {
         Ok(Self::over(Region::adopt(file, stack)?, Side::Client, fence))
     }
 
+    /// The client's end of a fresh region, and the file to pass to the server. In the reverse channel
+    /// of a connection, the connection's server is the client, so it makes the region.
+    ///
+    /// # Errors
+    /// The same as of [`create`](Self::create).
+    pub fn create_reverse(fence: Fence, stack: usize) -> io::Result<(Self, OwnedFd)> {
+        let (region, file) = Region::create(stack)?;
+        Ok((Self::over(region, Side::Client, fence), file))
+    }
+
+    /// The server's end of the region in `file`, which [`create_reverse`](Self::create_reverse) has
+    /// made.
+    ///
+    /// # Errors
+    /// The same as of [`adopt`](Self::adopt).
+    pub fn adopt_reverse(file: BorrowedFd<'_>, fence: Fence, stack: usize) -> io::Result<Self> {
+        Ok(Self::over(Region::adopt(file, stack)?, Side::Server, fence))
+    }
+
     fn over(region: Region, side: Side, fence: Fence) -> Self {
         let region = Arc::new(region);
         let (to, from, own_attention, peer_attention, untaken) = match side {

@@ -3,6 +3,7 @@
 use crate::cell::INLINE;
 use crate::layout::LINE_WORDS;
 use crate::tag::Tag;
+use std::any::Any;
 use std::os::fd::BorrowedFd;
 use underpass_wire::Sink;
 
@@ -73,7 +74,8 @@ impl<'a> PayloadSink<'a> {
         Self { at: Tag::BYTES, ..Self::new(payload, size + Tag::BYTES) }
     }
 
-    /// Writes the last word. Returns whether more than `size` bytes were put, or a file.
+    /// Writes the last word. Returns whether more than `size` bytes were put, a file,
+    /// or an interface.
     #[inline(always)]
     pub fn finish(self) -> bool {
         if !self.at.is_multiple_of(8) {
@@ -111,6 +113,11 @@ impl Sink for PayloadSink<'_> {
 
     #[inline]
     fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+
+    #[inline]
+    fn put_interface(&mut self, _: &dyn Any) {
         self.overflowed = true;
     }
 }

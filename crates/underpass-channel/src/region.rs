@@ -7,6 +7,7 @@ use crate::copy_counts;
 use crate::layout::{self, LINE, LINE_WORDS};
 use crate::opaque_copy::copy;
 use crate::ring_memory::{CacheLine, RingMemory};
+use std::any::Any;
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
@@ -236,6 +237,11 @@ impl Sink for RegionSink<'_> {
 
     #[inline]
     fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+
+    #[inline]
+    fn put_interface(&mut self, _: &dyn Any) {
         self.overflowed = true;
     }
 }

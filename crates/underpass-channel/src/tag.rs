@@ -53,6 +53,14 @@ impl Tag {
         (self.0 & ((1 << Self::INDEX) - 1)) as usize
     }
 
+    /// Whether it names a later row than `other`, which has the same index. Generations compare
+    /// modulo their range.
+    pub const fn is_newer_than(self, other: Self) -> bool {
+        let range = 1 << Self::GENERATION;
+        let ahead = (range + self.generation() - other.generation()) % range;
+        ahead != 0 && ahead < range / 2
+    }
+
     /// The generation of the row.
     pub const fn generation(self) -> u32 {
         (self.0 >> Self::INDEX) as u32
@@ -62,6 +70,16 @@ impl Tag {
 #[cfg(all(test, not(underpass_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn generations_compare_modulo_their_range() {
+        let last = (1 << 17) - 1;
+        for (older, newer) in [(1, 2), (last, 1), (last - 5, 3)] {
+            let [older, newer] = [older, newer].map(|generation| Tag::new(9, generation));
+            assert!(newer.is_newer_than(older) && !older.is_newer_than(newer));
+        }
+        assert!(!Tag::new(9, 4).is_newer_than(Tag::new(9, 4)));
+    }
 
     #[test]
     fn index_and_generation_come_back() {

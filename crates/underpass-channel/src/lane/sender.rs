@@ -3,6 +3,7 @@
 use crate::attention::{Attention, Doorbell, Fence};
 use crate::lane::memory::{LaneEnd, LaneMemory, LaneWord, RecordHead, RecordRing};
 use crate::lane::sizes::{HEAD, LaneSizes, WhenFull, record};
+use std::any::Any;
 use std::ops::DerefMut;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -344,6 +345,10 @@ impl<M: LaneMemory, L: DerefMut<Target = LaneSender<M>>> Sink for Reservation<L>
     }
 
     fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+
+    fn put_interface(&mut self, _: &dyn Any) {
         self.overflowed = true;
     }
 }

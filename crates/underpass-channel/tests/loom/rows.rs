@@ -66,8 +66,12 @@ impl Connection {
     }
 
     fn close(&self, tag: Tag) -> bool {
+        self.close_as(tag, false)
+    }
+
+    fn close_as(&self, tag: Tag, revoked: bool) -> bool {
         let mut closing = self.closing.lock().unwrap();
-        if !self.rows.close(tag, false) {
+        if !self.rows.close(tag, revoked) {
             return false;
         }
         closing.insert(tag);
@@ -131,6 +135,29 @@ fn two_that_close_a_row_remove_it_once() {
         let [theirs, _called] = others.map(|other| other.join().unwrap());
         assert_ne!(ours, theirs, "one of them closes it");
         assert_eq!(connection.removed.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The holder of a value releases it, its giver revokes it, and a call of the holder's is under way
+/// over another channel.
+#[test]
+fn a_release_and_a_revocation_end_a_value_once_under_a_call() {
+    bounded(3, || {
+        let connection = Connection::new();
+        let (tag, value) = connection.open();
+        let caller = {
+            let connection = connection.clone();
+            thread::spawn(move || connection.call(1, tag))
+        };
+        let giver = {
+            let connection = connection.clone();
+            thread::spawn(move || connection.close_as(tag, true))
+        };
+        let released = connection.close_as(tag, false);
+        let _took = caller.join().unwrap();
+        assert_ne!(released, giver.join().unwrap(), "one of them ends it");
+        assert_eq!(connection.removed.load(Ordering::Relaxed), 1);
+        assert!(!value.lives.load(Ordering::Relaxed) && !connection.call(0, tag));
     });
 }
 
