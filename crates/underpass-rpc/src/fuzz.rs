@@ -78,6 +78,7 @@ impl FuzzServer {
         let record = BindingRecord::new(binding, None, Arc::default());
         let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours)?));
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
+        mailbox.control().interfaces().of_server(&family);
         let binding = BindingRow::new((0, 0), record, false, service.descriptor, &family, None);
         let end = ServerEnd::new(channel, mailbox, PLACEMENT, family.clone(), quota);
         family.join(&end);
@@ -99,6 +100,16 @@ impl FuzzServer {
     /// Whether the binding is closed.
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
+    }
+}
+
+impl Drop for FuzzServer {
+    fn drop(&mut self) {
+        self.end.close();
+        // Its reverse channel, which the clerk watches.
+        if let Ok(clerk) = clerk() {
+            self.end.family().take_keys().into_iter().for_each(|key| clerk.unwatch(key));
+        }
     }
 }
 

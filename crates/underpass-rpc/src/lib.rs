@@ -30,7 +30,7 @@ pub use binding::export::Server;
 pub use binding::grant::Grant;
 pub use binding::hang_up::hang_up;
 pub use binding::limits::Limits;
-pub use binding::object::{Binding, Bindings};
+pub use binding::object::{Binding, Bindings, given_interfaces};
 pub use binding::peer::{Peer, binding_state, caller};
 pub use binding::resilient::Policy;
 pub use binding::running::{BoundServer, Running};

@@ -4,9 +4,10 @@
 //! that are too large for a slot's A-stack. [`out_of_band_value`] and [`out_of_band`] are what
 //! travels over the socket: files, and bytes for which there is no other room. [`file_thread`]
 //! receives the files that a peer passes, and [`passed_file`] holds them. [`sealed`] and [`shared`]
-//! are memory that is read where its writer wrote it.
+//! are memory that is read where its writer wrote it. [`interfaces`] are values that are called.
 
 pub(crate) mod file_thread;
+pub(crate) mod interfaces;
 pub(crate) mod message;
 pub(crate) mod out_of_band;
 pub(crate) mod out_of_band_value;

@@ -62,6 +62,16 @@ impl Clock {
 pub(crate) struct ClockOffset(i64);
 
 impl ClockOffset {
+    /// The offset from a peer whose clock is `ns` ahead of this one.
+    pub(crate) fn behind(ns: i64) -> Self {
+        Self(ns.saturating_neg())
+    }
+
+    /// How far this domain's clock is ahead of the peer's, in ns.
+    pub(crate) fn ahead(self) -> i64 {
+        self.0
+    }
+
     /// Converts a time of the peer's clock into one of this domain's clock.
     pub(crate) fn here(self, theirs_ns: u64) -> u64 {
         theirs_ns.saturating_add_signed(self.0)

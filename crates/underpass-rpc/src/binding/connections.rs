@@ -2,6 +2,7 @@
 //! binding joins one of them.
 
 use crate::binding::handshake::SECRETS;
+use crate::binding::limits::ChannelQuota;
 use crate::call::client::{ClientEnd, ClientRow};
 use crate::control::clerk::clerk;
 use std::fmt;
@@ -19,6 +20,8 @@ pub(crate) struct ServerConnection {
     secret: u128,
     /// The server, as the kernel says.
     server: Credentials,
+    /// The charge for a reverse channel, to the user of its connection's client.
+    _charge: Option<ChannelQuota>,
 }
 
 /// The connections that imports may join. The newest is last.
@@ -32,7 +35,19 @@ fn connections() -> MutexGuard<'static, Vec<Weak<ServerConnection>>> {
 impl ServerConnection {
     /// A connection that the clerk watches as `key`.
     pub(crate) fn new(end: Arc<ClientEnd>, key: u64, secret: u128, server: Credentials) -> Arc<Self> {
-        Arc::new(Self { end, key, secret, server })
+        let connection = Arc::new(Self { end, key, secret, server, _charge: None });
+        connection.end.mailbox().control().interfaces().of_client(&connection);
+        connection
+    }
+
+    /// The reverse channel of a connection, by which its server calls its client.
+    pub(crate) fn reverse(
+        end: Arc<ClientEnd>,
+        key: u64,
+        client: Credentials,
+        charge: ChannelQuota,
+    ) -> Arc<Self> {
+        Arc::new(Self { end, key, secret: 0, server: client, _charge: Some(charge) })
     }
 
     /// From now on imports may join the connection.

@@ -4,6 +4,7 @@
 use crate::binding::clock_offset::ClockOffset;
 use crate::binding::handshake::Capabilities;
 use crate::binding::limits::Limits;
+use crate::binding::passing::EndedValues;
 use crate::binding::peer::Peer;
 use crate::binding::row::{BindingRow, ServedRow};
 use crate::control::clerk::clerk;
@@ -33,6 +34,11 @@ pub(crate) struct Family {
     /// serve an older connection until it next looks for new lines.
     stack: usize,
     members: Mutex<Members>,
+    /// Whether it has the rows of the other direction: those that the connection's client has given
+    /// to its server. They end with the connection, and not the connection with them.
+    reverse: bool,
+    /// What was behind rows that were removed, and is to be dropped.
+    pub(super) ended: Mutex<EndedValues>,
     own: Weak<Self>,
 }
 
@@ -75,6 +81,15 @@ impl Client {
 impl Family {
     /// A connection without channels and rows.
     pub(crate) fn new(secret: u128, link: Weak<BindingLink>, client: Client) -> Arc<Self> {
+        Self::make(secret, link, client, false)
+    }
+
+    /// The rows that the client of a connection gives to its server. The server is their `client`.
+    pub(crate) fn reverse(link: Weak<BindingLink>, client: Client) -> Arc<Self> {
+        Self::make(0, link, client, true)
+    }
+
+    fn make(secret: u128, link: Weak<BindingLink>, client: Client, reverse: bool) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             secret,
             link,
@@ -83,6 +98,8 @@ impl Family {
             // Before a channel of it is made known.
             stack: underpass_threads::e_stack_size(),
             members: Mutex::default(),
+            reverse,
+            ended: Mutex::default(),
             own: own.clone(),
         })
     }
@@ -158,10 +175,27 @@ impl Family {
         self.with(|members| std::mem::take(&mut members.keys))
     }
 
+    /// A hold on it.
+    pub(super) fn itself(&self) -> Option<Arc<Self>> {
+        self.own.upgrade()
+    }
+
+    /// Whether it has the rows of the other direction.
+    pub(crate) fn is_reverse(&self) -> bool {
+        self.reverse
+    }
+
     /// Opens a row for `row`. Returns `false` if the connection is closed, or has no room.
     pub(crate) fn add_row(&self, served: ServedRow) -> bool {
+        self.add_row_of(served, None)
+    }
+
+    /// The same for an interface that a call over the row `parent` gives. If that row is closed,
+    /// nothing is given over it any more.
+    pub(super) fn add_row_of(&self, served: ServedRow, parent: Option<Tag>) -> bool {
         self.with(|members| {
-            if members.closed {
+            let is_open = |tag: Tag| members.rows.contains_key(&tag) && !members.closing.contains(&tag);
+            if members.closed || !parent.is_none_or(is_open) {
                 return false;
             }
             let row = served.binding.clone();
@@ -177,6 +211,14 @@ impl Family {
     /// The binding of an open row, or of a closed one that a call uses.
     pub(crate) fn row(&self, tag: Tag) -> Option<Arc<BindingRow>> {
         self.with(|members| members.rows.get(&tag).cloned())
+    }
+
+    /// One of the open rows.
+    pub(super) fn any_row(&self) -> Option<Arc<BindingRow>> {
+        self.with(|members| {
+            let mut rows = members.rows.iter();
+            rows.find(|(tag, _)| !members.closing.contains(tag)).map(|(_, row)| row.clone())
+        })
     }
 
     /// The open bindings of these exports.
@@ -208,7 +250,7 @@ impl Family {
         if let Some(revoked) = told {
             self.tell(tag, revoked);
         }
-        if last {
+        if last && !self.reverse {
             self.close();
         }
         true
@@ -218,6 +260,11 @@ impl Family {
     fn was_closed(&self, row: &Arc<BindingRow>) {
         if let (Some(_), Ok(clerk)) = (row.binding().expires, clerk()) {
             clerk.forget_expiry(row);
+        }
+        if row.is_value() {
+            // It was not charged as a binding.
+            row.was_closed();
+            return;
         }
         let charge = row.was_closed();
         if charge.is_some() {
@@ -268,7 +315,13 @@ impl Family {
             unused.into_iter().map(remove).collect()
         });
         // Without the lock: the user's values are dropped here.
-        removed.iter().filter_map(|(_, row)| row.as_ref()).for_each(|row| row.rests());
+        for (served, row) in removed {
+            let Some(row) = row else { continue };
+            if row.is_value() {
+                self.drop_value_of(served, &row);
+            }
+            row.rests();
+        }
     }
 
     /// Ends all channels and rows. The clerk learns of it by the socket.
@@ -293,6 +346,8 @@ impl Family {
         };
         // Close all ends before the client is notified.
         ends.iter().for_each(|end| end.close());
+        let exchange = ends.first().map(|end| end.mailbox().control().interfaces());
+        exchange.inspect(|interfaces| interfaces.end());
         rows.iter().for_each(|row| self.was_closed(row));
         self.sweep();
         if let Some(first) = ends.iter().find(|end| !end.is_further()) {
@@ -316,7 +371,8 @@ impl Family {
         self.ends().iter().all(|end| !end.uses(tag))
     }
 
-    fn ends(&self) -> Vec<Arc<ServerEnd>> {
+    /// Its channels.
+    pub(super) fn ends(&self) -> Vec<Arc<ServerEnd>> {
         self.with(|members| members.ends.iter().filter_map(Weak::upgrade).collect())
     }
 }

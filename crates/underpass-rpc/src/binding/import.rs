@@ -3,6 +3,7 @@
 use crate::binding::clock_offset::Clock;
 use crate::binding::connections::ServerConnection;
 use crate::binding::handshake::{Capabilities, Hello, HelloReply, LONGEST};
+use crate::binding::limits::InterfaceQuota;
 use crate::binding::name;
 use crate::call::answer::Results;
 use crate::call::client::{CallTerms, ClientEnd, ClientRow};
@@ -24,7 +25,7 @@ use underpass_channel::{Channel, Tag};
 use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
 use underpass_sync::mpmc::{self, RecvTimeoutError};
 use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
-use underpass_wire::{Decode, Descriptor, Encode, InterfaceVersion};
+use underpass_wire::{Decode, DecodeError, Descriptor, Encode, InterfaceVersion};
 
 /// How long an importer waits for a server's answer. After that it connects anew, if it has time
 /// left.
@@ -50,6 +51,8 @@ pub(crate) struct Bound {
     connection: Arc<ServerConnection>,
     /// Names the state that the server keeps for its clients, if the server named it.
     state: Option<u128>,
+    /// What it counts as for the user of a client that has given it.
+    _charge: Option<InterfaceQuota>,
 }
 
 /// Which connection a new binding may use.
@@ -68,7 +71,31 @@ impl Bound {
     }
 
     fn over(connection: Arc<ServerConnection>, tag: Tag, state: Option<u128>) -> Self {
-        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state }
+        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state, _charge: None }
+    }
+
+    /// A row that the peer has given as a value. If there is no room for it, it is released.
+    ///
+    /// # Errors
+    /// The peer's user may have no more.
+    pub(crate) fn of_value(
+        connection: Arc<ServerConnection>,
+        tag: Tag,
+        charge: Option<Result<InterfaceQuota, String>>,
+    ) -> Result<Self, DecodeError> {
+        let mut bound = Self::over(connection, tag, None);
+        bound._charge = charge.transpose().map_err(|_| DecodeError::NoRoomForInterface)?;
+        Ok(bound)
+    }
+
+    /// Whether it is a row of this connection.
+    pub(crate) fn is_over(&self, connection: &Arc<ServerConnection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
+    }
+
+    /// The tag of its row.
+    pub(crate) fn tag(&self) -> Tag {
+        self.row.tag()
     }
 
     /// The first end of its connection.

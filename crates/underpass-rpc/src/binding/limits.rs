@@ -71,11 +71,15 @@ pub struct Limits {
     /// [`NoResources`](crate::CallError::NoResources). Whatever this limit says, a user never gets
     /// more than a quarter of the files that this process may open.
     pub files: usize,
+    /// Interfaces at once that were passed as values between this server and these clients: those
+    /// that the clients hold, and those of theirs that this domain holds. A call that would pass
+    /// more fails with [`NoResources`](crate::CallError::NoResources).
+    pub interfaces: usize,
 }
 
 impl Default for Limits {
     /// 256 bindings, 1 GiB of regions, 4096 calls, 256 MiB of overflow buffers, 16 blocked
-    /// activations, 4096 files.
+    /// activations, 4096 files, 131,072 interfaces.
     fn default() -> Self {
         Self {
             bindings: 256,
@@ -84,6 +88,7 @@ impl Default for Limits {
             overflow_bytes: 256 << 20,
             blocked: 16,
             files: 4096,
+            interfaces: 1 << 17,
         }
     }
 }
@@ -97,6 +102,7 @@ impl Limits {
         overflow_bytes: u64::MAX,
         blocked: usize::MAX,
         files: usize::MAX,
+        interfaces: usize::MAX,
     };
 
     /// The limits of root, unless a server sets others. Its bindings may take 7/8 of the files that
@@ -167,6 +173,8 @@ pub(crate) struct Account {
     calls: AtomicUsize,
     /// Calls that have given their slots back and were not answered yet.
     late: AtomicUsize,
+    /// Interfaces that were passed as values.
+    interfaces: AtomicUsize,
     overflow_bytes: Arc<AtomicU64>,
     /// Files that no call has taken, and files reserved for messages that are being received.
     files: AtomicUsize,
@@ -187,6 +195,7 @@ impl Account {
             memory: AtomicU64::new(0),
             calls: AtomicUsize::new(0),
             late: AtomicUsize::new(0),
+            interfaces: AtomicUsize::new(0),
             overflow_bytes: Arc::default(),
             files: AtomicUsize::new(0),
             waiting: AtomicBool::new(false),
@@ -294,6 +303,33 @@ impl Account {
 impl Drop for LateQuota {
     fn drop(&mut self) {
         self.0.late.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The charge for one interface that was passed as a value, until it ends.
+#[derive(Debug)]
+pub(crate) struct InterfaceQuota(Arc<Account>);
+
+impl Account {
+    /// Charges one more interface, if the quota allows it.
+    ///
+    /// # Errors
+    /// A text that says which limit there is.
+    pub(crate) fn interface(self: &Arc<Self>) -> Result<InterfaceQuota, String> {
+        let one_more = |count| (count < self.limits.interfaces).then_some(count + 1);
+        // Relaxed, here and below: a count.
+        match self.interfaces.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(InterfaceQuota(self.clone())),
+            Err(most) => {
+                Err(format!("user {} has {most} interfaces as values there, as many as it may", self.uid))
+            }
+        }
+    }
+}
+
+impl Drop for InterfaceQuota {
+    fn drop(&mut self) {
+        self.0.interfaces.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -476,6 +512,17 @@ mod tests {
         assert!(one.is_some() && other.is_some() && quota.shared().late_answer().is_none());
         drop(one);
         assert!(quota.shared().late_answer().is_some());
+    }
+
+    #[test]
+    fn interfaces_as_values_are_bounded_for_each_user() {
+        let quotas = quotas(Limits { interfaces: 2, ..Limits::default() });
+        let [one, other] = [(); 2].map(|()| quotas.admit(7, BYTES).unwrap());
+        let (first, _second) = (one.shared().interface().unwrap(), other.shared().interface().unwrap());
+        assert!(one.shared().interface().unwrap_err().contains("user 7 has 2 interfaces"));
+        assert!(quotas.admit(8, BYTES).unwrap().shared().interface().is_ok(), "another user");
+        drop(first);
+        assert!(other.shared().interface().is_ok());
     }
 
     #[test]

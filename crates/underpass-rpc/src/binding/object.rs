@@ -100,3 +100,20 @@ impl Bindings {
         chosen.filter(|row| row.revoke()).count()
     }
 }
+
+/// The interfaces that this domain has passed to servers as values, in arguments: lists and revokes
+/// them. Those that it has given to its own clients are among [`Running::bindings`].
+///
+/// [`Running::bindings`]: crate::Running::bindings
+///
+/// # Examples
+/// ```no_run
+/// // No server calls back any more.
+/// underpass::given_interfaces().revoke(|_| true);
+/// ```
+pub fn given_interfaces() -> Bindings {
+    Bindings { exports: Arc::from([TO_SERVERS]) }
+}
+
+/// In place of the key of an export: the binding was given to a server. No export has it.
+pub(crate) const TO_SERVERS: u64 = 0;

@@ -25,9 +25,10 @@ use underpass_threads::me;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Peer(Arc<PeerFacts>);
+pub struct Peer(Arc<PeerFacts>, u64);
 
-/// The facts about the peer.
+/// The facts about the peer, which all its bindings share. Beside them a `Peer` has the number of
+/// its binding.
 pub(crate) struct PeerFacts {
     who: Credentials,
     groups: Vec<u32>,
@@ -35,7 +36,6 @@ pub(crate) struct PeerFacts {
     /// The link of the binding. It is gone when the binding is gone. `None` if the peer is this
     /// very process.
     link: Option<Weak<BindingLink>>,
-    binding: u64,
 }
 
 /// A number that no other binding of this process has or had.
@@ -48,25 +48,30 @@ fn next_binding() -> u64 {
 impl Peer {
     /// The peer at the other end of `link`.
     pub(crate) fn of(link: &Arc<BindingLink>) -> io::Result<Self> {
-        Ok(Self(Arc::new(PeerFacts {
+        let facts = PeerFacts {
             who: link.peer()?,
             groups: link.peer_groups()?,
             label: link.peer_label()?,
             link: Some(Arc::downgrade(link)),
-            binding: next_binding(),
-        })))
+        };
+        Ok(Self(Arc::new(facts), next_binding()))
+    }
+
+    /// The same peer, with a binding of its own.
+    pub(crate) fn with_new_binding(&self) -> Self {
+        Self(self.0.clone(), next_binding())
     }
 
     /// The same peer and binding, over the connection that the binding joins.
     pub(crate) fn over(&self, link: &Arc<BindingLink>) -> Self {
-        let PeerFacts { who, groups, label, binding, .. } = &*self.0;
-        Self(Arc::new(PeerFacts {
+        let PeerFacts { who, groups, label, .. } = &*self.0;
+        let facts = PeerFacts {
             who: *who,
             groups: groups.clone(),
             label: label.clone(),
             link: Some(Arc::downgrade(link)),
-            binding: *binding,
-        }))
+        };
+        Self(Arc::new(facts), self.1)
     }
 
     /// Whether the kernel says the same of both: the same process, user, groups and label.
@@ -78,7 +83,7 @@ impl Peer {
     /// This very process, as it is now.
     pub(crate) fn here() -> Self {
         let (who, groups) = (Credentials::own(), process::groups());
-        Self(Arc::new(PeerFacts { who, groups, label: None, link: None, binding: next_binding() }))
+        Self(Arc::new(PeerFacts { who, groups, label: None, link: None }), next_binding())
     }
 
     /// The number of the peer's binding, the same as [`Binding::id`](crate::Binding::id).
@@ -87,7 +92,7 @@ impl Peer {
     /// has or had it, so a server can use it as the owner of what it keeps for a client. All clones
     /// of a stub have one binding.
     pub fn binding_id(&self) -> u64 {
-        self.0.binding
+        self.1
     }
 
     /// The process id, or 0 if the process is in a PID namespace that this domain can't see. The

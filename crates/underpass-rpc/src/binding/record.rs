@@ -47,7 +47,7 @@ impl Endings {
 }
 
 /// The count of one binding, until dropped.
-struct Ending(Arc<Endings>);
+pub(crate) struct Ending(Arc<Endings>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -81,6 +81,19 @@ impl BindingRecord {
     pub(crate) fn nobody_got_it(&self) {
         // Relaxed: the lock of the binding's family orders it before `end`.
         self.unseen.store(true, Ordering::Relaxed);
+    }
+
+    /// The count to which the binding belongs.
+    pub(crate) fn endings(&self) -> &Arc<Endings> {
+        &self.endings
+    }
+
+    /// Counts one more end, until the result is dropped: something of the binding is dropped later.
+    /// The binding has not ended yet.
+    pub(crate) fn one_more_ending(&self) -> Ending {
+        // Relaxed: as in `new`. The binding itself is counted.
+        self.endings.0.fetch_add(1, Ordering::Relaxed);
+        Ending(self.endings.clone())
     }
 
     /// The holder of the lock must be critical, so that it keeps its processor, and must not run

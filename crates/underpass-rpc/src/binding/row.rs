@@ -1,8 +1,9 @@
 //! A binding as its server has it: a row of a connection.
 
 use crate::binding::family::Family;
-use crate::binding::limits::ChannelQuota;
-use crate::binding::object::Binding;
+use crate::binding::implementation::Implementation;
+use crate::binding::limits::{ChannelQuota, InterfaceQuota};
+use crate::binding::object::{Binding, TO_SERVERS};
 use crate::binding::record::BindingRecord;
 use crate::control::connection::Connection;
 use crate::dispatch::incoming::Dispatch;
@@ -34,6 +35,8 @@ pub(crate) struct BindingRow {
     record: Arc<BindingRecord>,
     /// Whether the client may pass the binding on.
     shareable: bool,
+    /// Whether it was not imported, but passed as a value.
+    is_value: bool,
     /// The descriptor of its interface; for display only.
     pub(crate) descriptor: &'static Descriptor,
     family: Weak<Family>,
@@ -51,6 +54,10 @@ struct State {
     tickets: Vec<Weak<Connection>>,
     /// The charge to its user. `None` if that of the connection's first channel stands for it.
     charge: Option<ChannelQuota>,
+    /// What is behind it, until the row is removed.
+    implementation: Option<Arc<Implementation>>,
+    /// The charge of an interface that was passed as a value.
+    interface: Option<InterfaceQuota>,
 }
 
 impl BindingRow {
@@ -68,12 +75,64 @@ impl BindingRow {
             service,
             record,
             shareable,
+            is_value: false,
             descriptor,
             family: Arc::downgrade(family),
             tag: OnceLock::new(),
             holds: AtomicUsize::new(1),
             state: Mutex::new(State { charge, ..State::default() }),
         })
+    }
+
+    /// A binding to `implementation`, which is passed as a value over the connection `family`. If
+    /// it is given by a call of the binding `parent`, it belongs to the same export.
+    pub(crate) fn of_value(
+        implementation: Arc<Implementation>,
+        record: Arc<BindingRecord>,
+        parent: Option<&Self>,
+        family: &Arc<Family>,
+        charge: InterfaceQuota,
+    ) -> Arc<Self> {
+        let descriptor = implementation.descriptor;
+        let state =
+            State { implementation: Some(implementation), interface: Some(charge), ..State::default() };
+        Arc::new(Self {
+            export: parent.map_or(TO_SERVERS, Self::export),
+            service: 0,
+            record,
+            shareable: parent.is_some_and(Self::is_shareable),
+            is_value: true,
+            descriptor,
+            family: Arc::downgrade(family),
+            tag: OnceLock::new(),
+            holds: AtomicUsize::new(1),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Whether it was passed as a value.
+    pub(crate) fn is_value(&self) -> bool {
+        self.is_value
+    }
+
+    /// What is behind it. Set once before the client knows of the row.
+    pub(crate) fn has(&self, implementation: Arc<Implementation>) {
+        let _held = critical();
+        self.state().implementation = Some(implementation);
+    }
+
+    /// What is behind it, unless it is closed.
+    pub(crate) fn implementation(&self) -> Option<Arc<Implementation>> {
+        let _held = critical();
+        let state = self.state();
+        state.implementation.clone().filter(|_| !state.closed)
+    }
+
+    /// Takes out what is behind it, and the charge, because the row is removed.
+    pub(crate) fn take_implementation(&self) -> (Option<Arc<Implementation>>, Option<InterfaceQuota>) {
+        let _held = critical();
+        let mut state = self.state();
+        (state.implementation.take(), state.interface.take())
     }
 
     /// The row has this tag from now on.

@@ -233,7 +233,11 @@ impl<'a> Answer<'a> {
             end.count_entries(end.mailbox().entries());
             end.watch_overflow_buffers();
         }
-        if reply.what() != Status::Done as u16 {
+        if reply.what() == Status::DoneWithInterfaces as u16 {
+            if let Err(e) = bytes.take_interfaces(end.mailbox(), true) {
+                return Err(Box::new(lost_result(&e)));
+            }
+        } else if reply.what() != Status::Done as u16 {
             return Err(Box::new(self.refusal(reply.what(), bytes.read().unwrap_or_default())));
         }
         let result = bytes.read::<R>();
@@ -266,7 +270,9 @@ impl<'a> Answer<'a> {
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::NoProcedure) => CallError::Unsupported(Outcome::NotStarted),
             Some(Status::Cancelled) => CallError::Deadline(Outcome::Unknown),
-            Some(Status::Done | Status::Late) | None => self.end.violated("a reply of no known status"),
+            Some(Status::Done | Status::DoneWithInterfaces | Status::Late) | None => {
+                self.end.violated("a reply of no known status")
+            }
         }
     }
 }
@@ -285,6 +291,11 @@ impl Drop for Answer<'_> {
 #[inline(never)]
 fn give_back_late(answer: &Answer<'_>, slot: Slot) {
     answer.under_way.inspect(|call| call.leaves());
+    if answer.linkage().answered() == Some(Status::DoneWithInterfaces as u16)
+        && let Some(reply) = answer.linkage().take()
+    {
+        answer.end.release_interfaces_of(&reply);
+    }
     answer.end.give_back(slot, answer.row, answer.received.get());
 }
 
@@ -320,7 +331,8 @@ fn lost_result(e: &DecodeError) -> CallError {
 /// What is known of a call whose reply, with this status, has lost its bytes.
 #[cold]
 fn lost(status: u16) -> Outcome {
-    if status == Status::Done as u16 { Outcome::Executed } else { Outcome::Unknown }
+    let is_done = [Status::Done, Status::DoneWithInterfaces].iter().any(|done| *done as u16 == status);
+    if is_done { Outcome::Executed } else { Outcome::Unknown }
 }
 
 /// Reads a result that begins with `tag` and is an error, or is malformed.

@@ -212,6 +212,11 @@ impl ClientEnd {
         self.mailbox.number()
     }
 
+    /// On which CPUs the two sides may run.
+    pub(crate) fn placement(&self) -> CpuPlacement {
+        self.placement
+    }
+
     /// Of a further channel: the first end of its connection.
     fn first_end(&self) -> Option<Arc<Self>> {
         self.shared.first.as_ref().and_then(Weak::upgrade)

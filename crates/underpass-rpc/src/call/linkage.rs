@@ -108,6 +108,16 @@ impl Linkage {
         (is_here && self.head().what() == Status::Late as u16).then(|| self.kept())
     }
 
+    /// Takes the reply to a call that was given up, if it brings interfaces.
+    pub(crate) fn take_abandoned_interfaces(&self) -> Option<Cell> {
+        // SYNC with the store in `deliver_odd`.
+        let is_here = self.state.load(Ordering::Acquire) == ABANDONED_LATE;
+        (is_here && self.head().what() == Status::DoneWithInterfaces as u16).then(|| {
+            self.clear();
+            self.kept()
+        })
+    }
+
     /// The call that is about to be posted is for the row `tag`.
     #[inline(always)]
     pub(crate) fn is_for(&self, tag: Tag) {
@@ -165,7 +175,11 @@ impl Linkage {
                 self.keep(reply);
                 self.settle_for_task(ANSWERED)
             }
-            ABANDONED if reply.head.what() == Status::Late as u16 => {
+            ABANDONED
+                if [Status::Late, Status::DoneWithInterfaces]
+                    .iter()
+                    .any(|s| *s as u16 == reply.head.what()) =>
+            {
                 self.keep(reply);
                 // SYNC with the load in `late_reply`.
                 self.state.store(ABANDONED_LATE, Ordering::Release);

@@ -1,11 +1,14 @@
 //! The client stub, on which generated stubs are built.
 
+use crate::binding::implementation::Implementation;
 use crate::binding::import::{self, Bound, ImportMode};
+use crate::binding::interface_exchange::{GivenInterface, TakenInterface};
 use crate::binding::local_exports;
 use crate::binding::object::Binding;
 use crate::binding::peer::{Peer, WithinBinding, within_binding};
 use crate::binding::record::BindingRecord;
 use crate::binding::resilient::{KnownGeneration, Policy, Resilient, Restore};
+use crate::binding::service::Service;
 use crate::call::abandon::Abandon;
 use crate::call::client::CallTerms;
 use crate::call::leasing::{AllLeased, Leasing};
@@ -21,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
-use underpass_wire::{Carried, Descriptor, Encode};
+use underpass_wire::{Carried, DecodeError, Descriptor, Encode, Sink, Source};
 
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
@@ -43,6 +46,7 @@ enum To<L: ?Sized> {
 struct Here<L: ?Sized> {
     local: Arc<L>,
     record: Arc<BindingRecord>,
+    implementation: Arc<Implementation>,
 }
 
 impl<L: ?Sized> Drop for Here<L> {
@@ -60,7 +64,14 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
         let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
-        Some(Self { local, record })
+        Some(Self { local, record, implementation: Implementation::of(service) })
+    }
+
+    /// A binding to an implementation that was given as a value, if it is an `L`.
+    fn of_value(implementation: Arc<Implementation>) -> Option<Self> {
+        let local = implementation.local()?;
+        let binding = Binding::new(implementation.descriptor.name.into(), Peer::here(), None);
+        Some(Self { local, record: BindingRecord::new(binding, None, Arc::default()), implementation })
     }
 }
 
@@ -209,6 +220,51 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let calls = descriptor.calls();
         let leasing = Leasing::new(AllLeased::default(), calls);
         Self { to, terms: CallTerms { within: None, urgent: false, abandon: None, leasing }, calls }
+    }
+
+    /// A stub of `service` itself, in this domain. It can be passed to other domains as a value.
+    ///
+    /// # Panics
+    /// If the service is one of another interface than `descriptor`'s.
+    pub fn of_service(service: &Service, descriptor: &'static Descriptor) -> Self {
+        let here = Here::of_value(Implementation::of(service)).unwrap_or_else(|| {
+            let name = service.descriptor.name;
+            panic!("a stub of {} can't have a service of {name} for its implementation", descriptor.name)
+        });
+        Self::of(To::Here(Arc::new(here)), descriptor)
+    }
+
+    /// Puts what the stub stands for beside the bytes.
+    pub fn put(&self, to: &mut (impl Sink + ?Sized)) {
+        let given = match &self.to {
+            To::Here(here) => GivenInterface::Here(here.implementation.clone()),
+            To::There(bound) => GivenInterface::There(bound.clone()),
+            To::Anywhere(resilient, _) => match resilient.bound_unless_forked() {
+                Ok(bound) => GivenInterface::There(bound),
+                // Nothing is put, so the receiver finds that it is missing.
+                Err(_) => return,
+            },
+        };
+        to.put_interface(&given);
+    }
+
+    /// Takes what came beside the bytes for a stub.
+    ///
+    /// # Errors
+    /// Nothing came, or the implementation is one of another interface.
+    pub fn take(
+        from: &mut (impl Source + ?Sized),
+        descriptor: &'static Descriptor,
+    ) -> Result<Self, DecodeError> {
+        let taken = from.take_interface()?.downcast().map_err(|_| DecodeError::NoInterface)?;
+        let to = match *taken {
+            TakenInterface::There(bound) => To::There(Arc::new(bound)),
+            TakenInterface::Home(implementation) => {
+                let other = DecodeError::BadValue { of: descriptor.name };
+                To::Here(Arc::new(Here::of_value(implementation).ok_or(other)?))
+            }
+        };
+        Ok(Self::of(to, descriptor))
     }
 
     /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with).

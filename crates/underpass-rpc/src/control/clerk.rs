@@ -20,6 +20,7 @@ use crate::binding::row::{BindingRow, ServedRow};
 use crate::call::client::ClientEnd;
 use crate::control::peer_death::PeerDeathWatch;
 use crate::control::timer;
+use crate::control::watched_end::WatchedEnd;
 use crate::counters;
 use crate::dispatch::blocked_handlers::recount;
 use crate::dispatch::server::ServerEnd;
@@ -203,7 +204,7 @@ impl Clerk {
         let key = self
             .watch(WatchEntry::Channel { end: end.clone(), line: line.clone() }, None)
             .inspect_err(|_| forget(&line))?;
-        if !end.is_further() {
+        if WatchedEnd::has_socket(&**end) {
             end.mailbox().control().watched_as(key);
         }
         Ok(key)
@@ -389,6 +390,12 @@ impl Clerk {
         added
     }
 
+    /// The row of a value expires by itself.
+    pub(crate) fn expires(&self, row: &Arc<BindingRow>) {
+        self.table().expires(row);
+        self.poller.ring();
+    }
+
     /// The connection with this secret.
     fn connection(&self, secret: u128) -> Option<Arc<Family>> {
         self.table().connection(secret)
@@ -402,7 +409,7 @@ impl Clerk {
         let key = if end.family().join(end) { self.watch(row, None).ok() } else { None };
         let enrolled = key.is_some();
         match key {
-            Some(key) if end.is_further() => end.family().add_key(key),
+            Some(key) if !end.has_socket() => end.family().add_key(key),
             Some(key) => end.mailbox().control().watched_as(key),
             None => {}
         }
@@ -411,6 +418,16 @@ impl Clerk {
             // binding.
             end.close();
             end.mailbox().hang_up();
+        }
+        enrolled
+    }
+
+    /// Watches and serves the reverse channel of a connection, of which this domain is the client.
+    /// Returns `false` if that fails.
+    pub(crate) fn serve_reverse(&self, end: &Arc<ServerEnd>) -> bool {
+        let enrolled = self.enrol(end);
+        if enrolled {
+            self.serve(end);
         }
         enrolled
     }

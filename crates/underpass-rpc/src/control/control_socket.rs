@@ -9,10 +9,11 @@
 //! clerk, when the file thread has received the message. The clerk then takes what came behind the
 //! message, and wakes the waiting threads.
 
+use crate::binding::interface_exchange::InterfaceExchange;
 use crate::binding::limits::ChannelQuota;
 use crate::control::clerk::clerk;
 use crate::control::connection::BindingLink;
-use crate::control::messages::{CONTROL, ControlMessage};
+use crate::control::messages::{CONTROL, ControlMessage, REVERSE};
 use crate::control::peer_death::PeerDeathWatch;
 use crate::control::socket_events::{HandleEvents, NoTicket, SocketEvents};
 use crate::control::timer;
@@ -20,10 +21,11 @@ use crate::payload::file_thread::{self, ReceivedMessage};
 use crate::payload::out_of_band::{Came, PendingOutOfBand};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use underpass_channel::Tag;
 use underpass_channel::layout::{CHANNELS, FILES_WAITING};
 use underpass_os::{Other, clock, failpoint};
 use underpass_sync::Condvar;
@@ -39,6 +41,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(20);
 /// `EMFILE`.
 const TOO_MANY_FILES: i32 = 24;
+/// The channels, with the reverse channel.
+const PLACES: usize = CHANNELS + 1;
 /// No key of the clerk's.
 const UNWATCHED: u64 = 0;
 
@@ -56,12 +60,13 @@ pub(crate) struct ControlSocket {
     next_turn: Condvar,
     /// The clerk's key.
     key: AtomicU64,
+    interfaces: InterfaceExchange,
     own: Weak<Self>,
 }
 
 #[derive(Default)]
 struct State {
-    channels: [Option<Channel>; CHANNELS],
+    channels: [Option<Channel>; PLACES],
     /// A file thread receives the next message: no other thread reads.
     receiving: bool,
     /// The clerk polls only for the peer's hang-up meanwhile.
@@ -91,6 +96,7 @@ impl ControlSocket {
             turns: underpass_sync::Mutex::new(0),
             next_turn: Condvar::new(),
             key: AtomicU64::new(UNWATCHED),
+            interfaces: InterfaceExchange::default(),
             own: own.clone(),
         })
     }
@@ -123,6 +129,33 @@ impl ControlSocket {
         files: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         self.link.send(&message.to_bytes(channel), files)
+    }
+
+    /// What passes over the connection as values.
+    pub(crate) fn interfaces(&self) -> &InterfaceExchange {
+        &self.interfaces
+    }
+
+    /// Both directions of the connection.
+    pub(crate) fn link(&self) -> &Arc<BindingLink> {
+        &self.link
+    }
+
+    /// Asks the server for the reverse channel.
+    pub(crate) fn ask_reverse(&self) -> io::Result<()> {
+        self.send(ControlMessage::AskReverse, 0, &[])
+    }
+
+    /// Passes the region of the reverse channel to the client, or says that there is none.
+    pub(crate) fn open_reverse(&self, region: Option<OwnedFd>, ahead: i64) -> io::Result<()> {
+        let files: Vec<_> = region.iter().map(OwnedFd::as_fd).collect();
+        self.send(ControlMessage::ReverseOpened { ahead }, 0, &files)
+    }
+
+    /// Tells the peer that a row of this domain has come home.
+    pub(crate) fn came_home(&self, tag: Tag) {
+        // If the socket is full, the peer holds the row until the connection ends.
+        let _ = self.send(ControlMessage::Home { tag }, 0, &[]);
     }
 
     /// Ends the connection: both sides see that the other is gone.
@@ -193,12 +226,12 @@ impl ControlSocket {
     }
 
     fn sort(&self, state: &mut State) -> Heard {
-        let mut events: [SocketEvents; CHANNELS] = Default::default();
+        let mut events: [SocketEvents; PLACES] = Default::default();
         self.sort_into(state, &mut events);
         by_channel(state, events)
     }
 
-    fn sort_into(&self, state: &mut State, events: &mut [SocketEvents; CHANNELS]) {
+    fn sort_into(&self, state: &mut State, events: &mut [SocketEvents; PLACES]) {
         for _ in 0..TURN {
             match self.next(state) {
                 Ok(Some(message)) => {
@@ -283,7 +316,7 @@ impl ControlSocket {
     fn reads_again(&self, received: io::Result<Option<ReceivedMessage>>) {
         tell(self.with(|state| {
             (state.receiving, state.quiet) = (false, false);
-            let mut events: [SocketEvents; CHANNELS] = Default::default();
+            let mut events: [SocketEvents; PLACES] = Default::default();
             let goes_on = match received {
                 Ok(Some(message)) => self.take_in(state, message, &mut events),
                 Ok(None) => true,
@@ -311,7 +344,7 @@ impl ControlSocket {
         &self,
         state: &mut State,
         message: ReceivedMessage,
-        events: &mut [SocketEvents; CHANNELS],
+        events: &mut [SocketEvents; PLACES],
     ) -> bool {
         let (lost, files) = (message.lost_files, PassedFiles::new(message.files, &self.unclosed));
         if message.bytes.is_empty() {
@@ -330,7 +363,13 @@ impl ControlSocket {
             events[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
             return !events[0].nonsense;
         }
-        let (first, events) = (number == 0, &mut events[usize::from(number)]);
+        if let (ControlMessage::ReverseOpened { ahead }, 0) = (control, number) {
+            events[0].nonsense |= events[0].reverse_opened.is_some();
+            let files = if self.admits(&files) { files } else { files.none() };
+            events[0].reverse_opened = Some((files, ahead));
+            return !events[0].nonsense;
+        }
+        let (first, events) = (matches!(number, 0 | REVERSE), &mut events[usize::from(number)]);
         let sound = match (control, channel) {
             (ControlMessage::OutOfBand { slot, files: announced, location, length }, Some(channel)) => {
                 failpoint!("file-received");
@@ -463,6 +502,8 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
         ControlMessage::RowClosed { tag, revoked } if first => events.rows_closed.push((tag, revoked)),
         ControlMessage::Release { tag } if first => events.released.push(tag),
         ControlMessage::Ask if first => events.asked += 1,
+        ControlMessage::AskReverse if first => events.reverse_asked += 1,
+        ControlMessage::Home { tag } if first => events.home.push(tag),
         ControlMessage::Share { tag } if first => events.shares.push(tag),
         ControlMessage::NoTicket { may } if first => {
             events.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
@@ -475,7 +516,7 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
 
 /// The ends to tell, each with its events. The first channel comes last, because its events may end
 /// the binding.
-fn by_channel(state: &State, events: [SocketEvents; CHANNELS]) -> Heard {
+fn by_channel(state: &State, events: [SocketEvents; PLACES]) -> Heard {
     let heard_by = |number: usize| {
         let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;
         Some(channel.heard_by.clone())

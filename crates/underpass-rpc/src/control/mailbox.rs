@@ -2,7 +2,7 @@
 
 use crate::binding::limits::ChannelQuota;
 use crate::control::control_socket::ControlSocket;
-use crate::control::messages::ControlMessage;
+use crate::control::messages::{ControlMessage, REVERSE};
 use crate::control::socket_events::{HandleEvents, NoTicket};
 use crate::payload::out_of_band::{BytesLocation, Came, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered, OverflowBuffers};
@@ -22,8 +22,10 @@ use underpass_wire::DecodeError;
 #[derive(Debug)]
 pub(crate) struct ChannelMailbox {
     control: Arc<ControlSocket>,
-    /// The number of the channel.
+    /// The number of the channel on the socket.
     channel: u8,
+    /// The number of the channel in its direction: 0 for the first.
+    number: u8,
     overflow_buffers: OverflowBuffers,
     /// System calls that were made for out-of-band messages and are not counted yet.
     entries: AtomicU64,
@@ -63,14 +65,24 @@ impl ChannelMailbox {
         Self::beside(self.control.clone(), channel, overflow_buffers)
     }
 
+    /// The mailbox of the reverse channel, of either side.
+    pub(crate) fn reverse(control: Arc<ControlSocket>, overflow_buffers: OverflowBuffers) -> Self {
+        Self { number: 0, ..Self::beside(control, REVERSE, overflow_buffers) }
+    }
+
+    /// Whether it is that of the reverse channel.
+    pub(crate) fn is_reverse(&self) -> bool {
+        self.channel == REVERSE
+    }
+
     fn beside(control: Arc<ControlSocket>, channel: u8, overflow_buffers: OverflowBuffers) -> Self {
-        Self { control, channel, overflow_buffers, entries: AtomicU64::new(0) }
+        Self { control, channel, number: channel, overflow_buffers, entries: AtomicU64::new(0) }
     }
 
     /// The number of the channel: 0 for the first.
     #[inline(always)]
     pub(crate) fn number(&self) -> u8 {
-        self.channel
+        self.number
     }
 
     /// From now on `end` is told what comes for this channel.
@@ -86,9 +98,9 @@ impl ChannelMailbox {
         self.control.send(message, self.channel, files)
     }
 
-    /// The same, for a message that concerns all channels.
+    /// The same, for a message that concerns all channels of this direction.
     fn send_for_all(&self, message: ControlMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.control.send(message, 0, files)
+        self.control.send(message, if self.is_reverse() { REVERSE } else { 0 }, files)
     }
 
     /// Reads the socket, and tells the ends what came.
@@ -141,7 +153,7 @@ impl ChannelMailbox {
 
     /// Asks the peer for another channel. Returns whether the message was sent.
     pub(crate) fn ask(&self) -> bool {
-        self.send_for_all(ControlMessage::Ask, &[]).is_ok()
+        !self.is_reverse() && self.send_for_all(ControlMessage::Ask, &[]).is_ok()
     }
 
     /// Passes the region of the new channel with this number to the peer.

@@ -41,6 +41,13 @@ pub(crate) enum ControlMessage {
     Opened,
     /// Server to client: there is no new channel, because memory or files have run out.
     Refused,
+    /// Client to server: it wants to give an interface, so it needs the reverse channel.
+    AskReverse,
+    /// Server to client: the file that comes along is the region of the reverse channel. If there
+    /// is none, there is no room. The server's clock is `ahead` of the client's, in ns.
+    ReverseOpened { ahead: i64 },
+    /// Either side: this row of its own has come home in a reply.
+    Home { tag: Tag },
 }
 
 /// Where the bytes of an out-of-band message lie.
@@ -59,8 +66,13 @@ pub(crate) enum PayloadLocation {
 /// Bytes of a message.
 pub(crate) const CONTROL: usize = 16;
 
-/// The bits of a byte that say where the bytes lie. The others are the channel's number.
-const LOCATION: u8 = 0xf;
+/// The bits of a byte that say where the bytes lie.
+const LOCATION: u8 = 0x7;
+/// The bit of this byte that is set in messages for the reverse channel. The four bits above it are
+/// the channel's number.
+const REVERSED: u8 = 0x8;
+/// The number of the reverse channel, which comes after all others.
+pub(crate) const REVERSE: u8 = CHANNELS as u8;
 const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
 
 impl ControlMessage {
@@ -112,10 +124,19 @@ impl ControlMessage {
                 bytes[0] = 13;
                 bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
             }
+            Self::AskReverse => bytes[0] = 14,
+            Self::ReverseOpened { ahead } => {
+                bytes[0] = 15;
+                bytes[8..].copy_from_slice(&ahead.to_le_bytes());
+            }
+            Self::Home { tag } => {
+                bytes[0] = 16;
+                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
+            }
             Self::Ticket => bytes[0] = 8,
             Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
         }
-        bytes[1] |= channel << 4;
+        bytes[1] |= if channel == REVERSE { REVERSED } else { channel << 4 };
         bytes
     }
 
@@ -152,8 +173,16 @@ impl ControlMessage {
             11 => Self::Unwanted { slots: long },
             12 => Self::UnwantedLate { number: long },
             13 => Self::Release { tag: Tag::of_word(long) },
+            14 => Self::AskReverse,
+            15 => Self::ReverseOpened { ahead: long.cast_signed() },
+            16 => Self::Home { tag: Tag::of_word(long) },
             _ => return None,
         };
-        Some((bytes[1] >> 4, control))
+        let channel = match (bytes[1] & REVERSED != 0, bytes[1] >> 4) {
+            (false, channel) => channel,
+            (true, 0) => REVERSE,
+            (true, _) => return None,
+        };
+        Some((channel, control))
     }
 }

@@ -13,6 +13,12 @@ pub(crate) trait WatchedEnd: Send + Sync {
     /// Whether the channel is a further one, which has no socket of its own.
     fn is_further(&self) -> bool;
 
+    /// Whether the clerk watches the connection's socket for it. The socket is that of the first
+    /// channel.
+    fn has_socket(&self) -> bool {
+        !self.is_further() && !self.mailbox().is_reverse()
+    }
+
     fn is_closed(&self) -> bool;
 
     /// The clerk watches it no more: ends it. Returns the clerk's keys of the connection's further

@@ -9,6 +9,7 @@
 //! If the caller gives up or its deadline passes, the handler's future is dropped when the executor
 //! polls it next. It is woken for that.
 
+use crate::binding::passing::replies_for;
 use crate::binding::peer::within_binding;
 use crate::binding::row::BindingRow;
 use crate::control::timer::{self, ClerkTimer};
@@ -115,7 +116,9 @@ impl Later {
             return self.reply_without_result(Status::Dropped);
         }
         self.answered = true;
-        self.end.async_call_ends(&self.call, |end, slot| encoded(end, slot, outcome));
+        let row = self.call.row().clone();
+        let encode = move |end: &ServerEnd, slot| replies_for(&row, || encoded(end, slot, outcome));
+        self.end.async_call_ends(&self.call, encode);
     }
 
     fn reply_without_result(mut self, status: Status) {

@@ -6,6 +6,7 @@ use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::deferred_reply::{DeferredReply, DeferredResult};
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
+use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REPLY, Unsent, fill};
 use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(crate) enum Status {
     NoBinding = 11,
     /// Nobody wanted the call any more, so its handler was dropped before it ended.
     Cancelled = 12,
+    /// The bytes are the result, behind the interfaces that it has.
+    DoneWithInterfaces = 13,
 }
 
 /// What the bytes of a refusal with `NoBinding` say if the binding was revoked.
@@ -65,6 +68,7 @@ impl Status {
             Self::NoProcedure,
             Self::NoBinding,
             Self::Cancelled,
+            Self::DoneWithInterfaces,
         ]
         .into_iter()
         .find(|s| *s as u16 == what)
@@ -93,7 +97,9 @@ impl From<DecodeError> for Refused {
     fn from(e: DecodeError) -> Self {
         let (status, why) = match e {
             DecodeError::NoStack { .. } => (Status::NoResources, no_stack(&e)),
-            DecodeError::NoRoomForFile => (Status::NoResources, e.to_string()),
+            DecodeError::NoRoomForFile | DecodeError::NoRoomForInterface => {
+                (Status::NoResources, e.to_string())
+            }
             _ => (Status::BadArguments, e.to_string()),
         };
         Self { status, why }
@@ -223,6 +229,21 @@ impl<'a> IncomingCall<'a> {
         Ok(DeferredReply::new(self.replies_later()?))
     }
 
+    /// Whether interfaces came along that were not taken.
+    fn has_interfaces(&self) -> bool {
+        self.procedure & WITH_INTERFACES != 0
+    }
+
+    /// The call was not started: releases the interfaces that came along.
+    #[cold]
+    pub(crate) fn release_interfaces(&mut self) {
+        if self.has_interfaces() {
+            self.procedure &= !WITH_INTERFACES;
+            let _ = self.bytes.take_interfaces(self.end.mailbox(), false);
+            self.bytes = Bytes::Inline(&[]);
+        }
+    }
+
     fn replies_later(&mut self) -> Result<Later, Refused> {
         let (end, slot) = self.end_of_call()?;
         let keeps_slot = self.replied == Replied::NoAndReads;
@@ -237,12 +258,18 @@ impl<'a> IncomingCall<'a> {
         Ok((self.end.own().ok_or_else(closed)?, self.reply.slot()))
     }
 
-    /// There is no such procedure: the client may know a newer version of the interface.
+    /// There is no such procedure: the client may know a newer version of the interface. If the
+    /// number only says that interfaces came along, takes them, and dispatches the call again.
     ///
     /// # Errors
-    /// Always: it says so.
+    /// There is no such procedure, or there are no such interfaces, or the call itself fails.
     #[cold]
     pub fn unknown(&mut self) -> Result<(), Refused> {
+        if self.has_interfaces() {
+            self.procedure &= !WITH_INTERFACES;
+            self.bytes.take_interfaces(self.end.mailbox(), false)?;
+            return self.row.stub.dispatch(self);
+        }
         Err(Refused { status: Status::NoProcedure, why: String::new() })
     }
 }

@@ -21,6 +21,7 @@ use crate::control::clerk::clerk;
 use crate::control::mailbox::ChannelMailbox;
 use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
 use crate::dispatch::incoming::{IncomingCall, REVOKED, Refused, Replied, Status};
+use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REPLY, IN_REQUEST, LATE, NO_FILE, Unread, fill};
 use std::any::Any;
 use std::collections::HashSet;
@@ -198,6 +199,11 @@ impl ServerEnd {
         &self.mailbox
     }
 
+    /// On which CPUs the two sides may run.
+    pub(crate) fn placement(&self) -> CpuPlacement {
+        self.placement
+    }
+
     pub(crate) fn family(&self) -> &Arc<Family> {
         &self.family
     }
@@ -241,6 +247,9 @@ impl ServerEnd {
 
     /// The client asks for another channel.
     fn asked(&self) {
+        if self.mailbox.is_reverse() {
+            return self.violated();
+        }
         let Some(number) = self.family.next_channel_number() else { return self.violated() };
         match clerk() {
             Ok(clerk) if !self.is_closed() => clerk.open(self, number),
@@ -290,7 +299,7 @@ impl ServerEnd {
         if late::collects(cell) {
             return self.takes_counted_collect(cell, slot);
         }
-        let bytes = match Bytes::of::<IN_REQUEST>(&self.channel, &self.mailbox, cell) {
+        let mut bytes = match Bytes::of::<IN_REQUEST>(&self.channel, &self.mailbox, cell) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => {
                 self.violated();
@@ -310,6 +319,9 @@ impl ServerEnd {
         let row = match row {
             Ok(row) => row,
             Err(why) => {
+                if cell.what() & WITH_INTERFACES != 0 {
+                    let _ = bytes.take_interfaces(&self.mailbox, false);
+                }
                 drop(bytes);
                 return self.reply_apart(&self.without_row(cell, why), slot);
             }
@@ -334,7 +346,7 @@ impl ServerEnd {
         match call.replied {
             Replied::Yes if well => self.send(&call.reply, slot),
             Replied::Later => {}
-            _ => self.reply_apart(&self.failed(call.reply.slot(), failure.take()), slot),
+            _ => self.reply_apart(&self.failed(call, failure.take()), slot),
         }
     }
 
@@ -359,7 +371,9 @@ impl ServerEnd {
     }
 
     #[cold]
-    fn failed(&self, slot: u16, failure: Option<Failure>) -> Cell {
+    fn failed(&self, call: &mut IncomingCall<'_>, failure: Option<Failure>) -> Cell {
+        call.release_interfaces();
+        let slot = call.reply.slot();
         match failure {
             // Nothing is known of what it did.
             None => self.refuse(slot, Status::Panicked, "the server stub made no reply"),

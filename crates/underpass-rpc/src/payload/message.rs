@@ -1,6 +1,7 @@
 //! Puts values into messages and reads them, wherever the bytes lie.
 
 use crate::control::mailbox::ChannelMailbox;
+use crate::payload::interfaces::take_interfaces;
 use crate::payload::out_of_band::Came;
 use crate::payload::out_of_band_value::{OutOfBandSource, fill_out_of_band};
 use std::io;
@@ -34,7 +35,7 @@ pub(crate) fn fill<const BEGIN: usize, T: Encode + ?Sized>(
 ) -> Result<bool, Unsent> {
     let size = T::FIXED.unwrap_or_else(|| value.size());
     if size > INLINE - BEGIN {
-        return fill_elsewhere(channel, mailbox, cell, value, size);
+        return fill_elsewhere::<BEGIN, T>(channel, mailbox, cell, value, size);
     }
     let mut sink = sink_from::<BEGIN>(&mut cell.payload, size);
     value.encode(&mut sink);
@@ -43,7 +44,7 @@ pub(crate) fn fill<const BEGIN: usize, T: Encode + ?Sized>(
             // The word of the tag is zero in a reply whose bytes lie elsewhere.
             cell.payload.set_word(0, 0);
         }
-        return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
+        return fill_out_of_band::<BEGIN, T>(channel, mailbox, cell, value, size).map(|()| true);
     }
     cell.length = (size + BEGIN) as u32;
     Ok(false)
@@ -72,7 +73,7 @@ pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> boo
 }
 
 #[inline(never)]
-fn fill_elsewhere<T: Encode + ?Sized>(
+fn fill_elsewhere<const BEGIN: usize, T: Encode + ?Sized>(
     channel: &Channel,
     mailbox: &ChannelMailbox,
     cell: &mut Cell,
@@ -83,7 +84,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         let mut sink = channel.stack_sink(cell.slot());
         value.encode(&mut sink);
         if sink.overflowed() {
-            return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
+            return fill_out_of_band::<BEGIN, T>(channel, mailbox, cell, value, size).map(|()| true);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
         channel.demote_stack(cell.slot(), size);
@@ -91,7 +92,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         cell.length = size as u32;
         return Ok(false);
     }
-    fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true)
+    fill_out_of_band::<BEGIN, T>(channel, mailbox, cell, value, size).map(|()| true)
 }
 
 /// Why there are no bytes to read.
@@ -162,6 +163,19 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    /// Takes the interfaces at the beginning of the message, for the values behind them.
+    #[cold]
+    pub(crate) fn take_interfaces(
+        &mut self,
+        mailbox: &ChannelMailbox,
+        is_reply: bool,
+    ) -> Result<(), DecodeError> {
+        let interfaces = take_interfaces(mailbox, self, is_reply)?;
+        let behind = std::mem::replace(self, Self::Inline(&[]));
+        *self = Self::OutOfBand(Box::new(OutOfBandSource::with_interfaces(behind, interfaces)));
+        Ok(())
+    }
+
     /// Reads a value, into `place`.
     #[inline(always)]
     pub(crate) fn read_into<T: Decode>(&mut self, place: &mut Option<T>) -> Result<(), DecodeError> {
@@ -204,6 +218,9 @@ impl<'a> Bytes<'a> {
         match (self.left(), self) {
             (0, Self::OutOfBand(source)) if source.files_left() > 0 => {
                 Err(DecodeError::FilesLeftOver(source.files_left()))
+            }
+            (0, Self::OutOfBand(source)) if source.interfaces_left() > 0 => {
+                Err(DecodeError::InterfacesLeftOver(source.interfaces_left()))
             }
             (0, _) => Ok(()),
             (left, _) => Err(DecodeError::LeftOver(left)),

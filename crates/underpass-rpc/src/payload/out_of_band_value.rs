@@ -1,8 +1,10 @@
 //! Values with files, and values larger than an A-stack: how they are sent and received out of
 //! band.
 
+use crate::binding::interface_exchange::{GivenInterface, TakenInterface};
 use crate::control::mailbox::ChannelMailbox;
-use crate::payload::message::Unsent;
+use crate::payload::interfaces::{fill_with_interfaces, given, next_interface};
+use crate::payload::message::{Bytes as MessageBytes, Unsent};
 use crate::payload::out_of_band::{BytesLocation, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered};
 use crate::payload::passed_file::PassedFiles;
@@ -10,6 +12,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::vec::IntoIter;
 use underpass_channel::layout::LARGEST;
 use underpass_channel::{
     Cell, Channel, OverflowSource, PayloadFileSink, PayloadFileSource, PayloadPlace, RegionSource,
@@ -24,18 +27,27 @@ use underpass_wire::{DecodeError, Encode, Sink, Source};
 struct Packing<S> {
     bytes: S,
     files: Vec<OwnedFd>,
+    interfaces: Vec<GivenInterface>,
     failed: Option<io::Error>,
+}
+
+/// What a value has put.
+enum Packed<S> {
+    Plain(S, Vec<OwnedFd>),
+    /// It has interfaces, so it must be written behind their words.
+    WithInterfaces(Vec<GivenInterface>),
 }
 
 impl<S> Packing<S> {
     fn new(bytes: S) -> Self {
-        Self { bytes, files: Vec::new(), failed: None }
+        Self { bytes, files: Vec::new(), interfaces: Vec::new(), failed: None }
     }
 
-    fn finish(self) -> Result<(S, Vec<OwnedFd>), Unsent> {
+    fn finish(self) -> Result<Packed<S>, Unsent> {
         match self.failed {
             Some(e) => Err(Unsent::NoResources(e)),
-            None => Ok((self.bytes, self.files)),
+            None if self.interfaces.is_empty() => Ok(Packed::Plain(self.bytes, self.files)),
+            None => Ok(Packed::WithInterfaces(self.interfaces)),
         }
     }
 }
@@ -51,6 +63,13 @@ impl<S: Sink> Sink for Packing<S> {
             Err(e) => self.failed = Some(e),
         }
     }
+
+    fn put_interface(&mut self, interface: &dyn Any) {
+        match given(interface) {
+            Some(given) => self.interfaces.push(given),
+            None => self.failed = Some(io::Error::other("this interface can't be passed over a connection")),
+        }
+    }
 }
 
 /// Writes `value`, of `size` bytes, for `cell` into its A-stack, its overflow buffer or a payload
@@ -60,7 +79,7 @@ impl<S: Sink> Sink for Packing<S> {
 /// sends it along; the server uses one that it was offered.
 #[cold]
 #[inline(never)]
-pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
+pub(crate) fn fill_out_of_band<const BEGIN: usize, T: Encode + ?Sized>(
     channel: &Channel,
     mailbox: &ChannelMailbox,
     cell: &mut Cell,
@@ -74,7 +93,12 @@ pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
     let out_of_band = if size <= channel.stack() {
         let mut packing = Packing::new(channel.stack_sink(cell.slot()));
         value.encode(&mut packing);
-        let (sink, files) = packing.finish()?;
+        let (sink, files) = match packing.finish()? {
+            Packed::Plain(sink, files) => (sink, files),
+            Packed::WithInterfaces(interfaces) => {
+                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
+            }
+        };
         if sink.overflowed() || files.is_empty() {
             return Err(Unsent::Inconsistent);
         }
@@ -83,7 +107,12 @@ pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
     } else if let Some((overflow, file)) = overflow_for(channel, mailbox, cell.slot(), size) {
         let mut packing = Packing::new((*overflow.mapped).as_ref().sink());
         value.encode(&mut packing);
-        let (sink, files) = packing.finish()?;
+        let (sink, files) = match packing.finish()? {
+            Packed::Plain(sink, files) => (sink, files),
+            Packed::WithInterfaces(interfaces) => {
+                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
+            }
+        };
         if sink.overflowed() {
             return Err(Unsent::Inconsistent);
         }
@@ -102,7 +131,12 @@ pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
         let payload_file = PayloadFile::create("underpass-argument").map_err(Unsent::NoResources)?;
         let mut packing = Packing::new(PayloadFileSink::new(payload_file));
         value.encode(&mut packing);
-        let (sink, files) = packing.finish()?;
+        let (sink, files) = match packing.finish()? {
+            Packed::Plain(sink, files) => (sink, files),
+            Packed::WithInterfaces(interfaces) => {
+                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
+            }
+        };
         let (payload_file, written) = sink.finish().map_err(Unsent::NoResources)?;
         if written != size as u64 {
             return Err(Unsent::Inconsistent);
@@ -140,10 +174,13 @@ fn overflow_for(
 pub(crate) struct OutOfBandSource<'a> {
     bytes: Bytes<'a>,
     files: Option<PassedFiles>,
+    /// Those that nobody takes are released when it is dropped.
+    interfaces: IntoIter<TakenInterface>,
 }
 
 #[derive(Debug)]
 enum Bytes<'a> {
+    Inline(&'a [u8]),
     Stack(RegionSource<'a>),
     PayloadFile(PayloadFileSource),
     OverflowBuffer(OverflowSource<MappedOverflow>),
@@ -198,12 +235,26 @@ impl<'a> OutOfBandSource<'a> {
                 }
             }
         };
-        Ok(Self { bytes, files: Some(out_of_band.files) })
+        Ok(Self { bytes, files: Some(out_of_band.files), interfaces: IntoIter::default() })
+    }
+
+    /// The bytes of a message behind the words of its `interfaces`.
+    pub(crate) fn with_interfaces(bytes: MessageBytes<'a>, interfaces: Vec<TakenInterface>) -> Self {
+        let interfaces = interfaces.into_iter();
+        match bytes {
+            MessageBytes::Inline(bytes) => Self { bytes: Bytes::Inline(bytes), files: None, interfaces },
+            MessageBytes::Stack(source) => Self { bytes: Bytes::Stack(source), files: None, interfaces },
+            MessageBytes::OutOfBand(source) => Self { interfaces, ..*source },
+        }
     }
 
     /// No bytes, and `result`, which is dropped with it.
     pub(crate) fn over(result: impl Any) -> Self {
-        Self { bytes: Bytes::Over(DroppedLast(Some(Box::new(result)))), files: None }
+        Self {
+            bytes: Bytes::Over(DroppedLast(Some(Box::new(result)))),
+            files: None,
+            interfaces: IntoIter::default(),
+        }
     }
 
     /// The bytes in the overflow buffer of `slot`.
@@ -214,14 +265,14 @@ impl<'a> OutOfBandSource<'a> {
         length: u32,
     ) -> Result<Self, DecodeError> {
         let bytes = Bytes::OverflowBuffer(in_overflow(channel, mailbox, slot, length as usize)?);
-        Ok(Self { bytes, files: None })
+        Ok(Self { bytes, files: None, interfaces: IntoIter::default() })
     }
 
     /// The bytes that were not read yet, if they lie in an overflow buffer.
     pub(crate) fn overflow_left(&mut self) -> Option<&mut OverflowSource<MappedOverflow>> {
         match &mut self.bytes {
             Bytes::OverflowBuffer(source) => Some(source),
-            Bytes::Stack(_) | Bytes::PayloadFile(_) | Bytes::Over(_) => None,
+            Bytes::Inline(_) | Bytes::Stack(_) | Bytes::PayloadFile(_) | Bytes::Over(_) => None,
         }
     }
 
@@ -230,11 +281,16 @@ impl<'a> OutOfBandSource<'a> {
         self.files.as_ref().map_or(0, PassedFiles::len)
     }
 
+    /// Interfaces that nobody has taken yet.
+    pub(crate) fn interfaces_left(&self) -> usize {
+        self.interfaces.len()
+    }
+
     /// Whether the system has refused a page of the memory in which the bytes lie.
     pub(crate) fn is_damaged(&self) -> bool {
         match &self.bytes {
             Bytes::Stack(source) => source.is_damaged(),
-            Bytes::PayloadFile(_) | Bytes::Over(_) => false,
+            Bytes::Inline(_) | Bytes::PayloadFile(_) | Bytes::Over(_) => false,
             Bytes::OverflowBuffer(source) => source.is_damaged(),
         }
     }
@@ -255,6 +311,7 @@ fn in_overflow(
 impl Source for OutOfBandSource<'_> {
     fn remaining(&self) -> usize {
         match &self.bytes {
+            Bytes::Inline(left) => left.len(),
             Bytes::Stack(source) => source.remaining(),
             Bytes::PayloadFile(source) => source.remaining(),
             Bytes::OverflowBuffer(source) => source.remaining(),
@@ -264,6 +321,7 @@ impl Source for OutOfBandSource<'_> {
 
     fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
         match &mut self.bytes {
+            Bytes::Inline(left) => left.take(out),
             Bytes::Stack(source) => source.take(out),
             Bytes::PayloadFile(source) => source.take(out),
             Bytes::OverflowBuffer(source) => source.take(out),
@@ -273,6 +331,7 @@ impl Source for OutOfBandSource<'_> {
 
     fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
         match &mut self.bytes {
+            Bytes::Inline(left) => left.take_vec(len),
             Bytes::Stack(source) => source.take_vec(len),
             Bytes::PayloadFile(source) => source.take_vec(len),
             Bytes::OverflowBuffer(source) => source.take_vec(len),
@@ -283,5 +342,9 @@ impl Source for OutOfBandSource<'_> {
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
         let file = self.files.as_mut().and_then(PassedFiles::take).ok_or(DecodeError::NoFile)?;
         file.map_err(|_| DecodeError::NoRoomForFile)
+    }
+
+    fn take_interface(&mut self) -> Result<Box<dyn Any>, DecodeError> {
+        next_interface(&mut self.interfaces)
     }
 }

@@ -66,9 +66,17 @@ impl HandleEvents for ClientEnd {
         let only_of_clients = events.asked > 0
             || events.unwanted != 0
             || !events.unwanted_late.is_empty()
-            || !events.released.is_empty();
+            || !events.released.is_empty()
+            || events.reverse_asked > 0;
         if events.nonsense || only_of_clients {
             self.violated("nonsense over the socket");
+        }
+        let interfaces = self.mailbox.control().interfaces();
+        events.home.into_iter().for_each(|tag| interfaces.has_come_home(tag));
+        if let Some((files, ahead)) = events.reverse_opened
+            && !interfaces.reverse_opened(self, files, ahead)
+        {
+            self.violated("a channel for interfaces that nobody asked for, or that is damaged");
         }
         for (tag, revoked) in events.rows_closed {
             self.row_closed(tag, revoked);
@@ -100,7 +108,12 @@ impl WatchedEnd for ClientEnd {
         if !Self::is_further(self) {
             self.mailbox.hang_up();
         }
-        self.end_further()
+        let mut keys = self.end_further();
+        if WatchedEnd::has_socket(self) {
+            self.mailbox.control().interfaces().end();
+            keys.append(&mut self.mailbox.control().interfaces().take_keys());
+        }
+        keys
     }
 }
 
@@ -129,6 +142,15 @@ impl ClientEnd {
             end.poll_all();
             end.close_alone(ending.clone());
         }
+        if !self.mailbox.is_reverse() {
+            self.mailbox.control().interfaces().end();
+        }
+    }
+
+    /// Of a reverse channel: the connection to which it belongs has ended.
+    pub(crate) fn ends_with_connection(&self) {
+        self.poll_all();
+        self.end(CallError::PeerDied(Outcome::Unknown), false);
     }
 
     /// Closes this channel. Returns `false` if it was closed already.

@@ -216,7 +216,9 @@ impl ClientEnd {
 
     /// Gives back the slot of an answer that nobody reads, and closes its files.
     pub(super) fn drop_answer(&self, Collected { reply, slot }: Collected) {
-        if reply.place == PayloadPlace::OutOfBand {
+        if reply.what() == Status::DoneWithInterfaces as u16 {
+            self.release_interfaces_of(&reply);
+        } else if reply.place == PayloadPlace::OutOfBand {
             self.mailbox.discard(reply.slot());
             self.count_entries(self.mailbox.entries());
         }

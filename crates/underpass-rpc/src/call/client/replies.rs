@@ -6,6 +6,7 @@ use crate::call::linkage::{Delivered, Linkage};
 use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::{Reply, wake, wake_here};
 use crate::dispatch::incoming::Status;
+use crate::payload::message::{Bytes, IN_REPLY};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
@@ -192,7 +193,9 @@ impl ClientEnd {
     /// The reply to a call that was given up has come.
     #[cold]
     fn reclaim(&self, cell: &Cell) {
-        if cell.place == PayloadPlace::OutOfBand {
+        if let Some(reply) = self.linkage(cell.slot()).take_abandoned_interfaces() {
+            self.release_interfaces_of(&reply);
+        } else if cell.place == PayloadPlace::OutOfBand {
             self.mailbox.discard(cell.slot());
         }
         if cell.what() == Status::Late as u16 && !self.abandoned_call_is_late(cell.slot()) {
@@ -203,6 +206,15 @@ impl ClientEnd {
         self.back_from_quarantine(cell.slot());
         drop(inside);
         self.slot_is_free();
+    }
+
+    /// Nobody takes this reply: releases the interfaces that came along.
+    #[cold]
+    pub(crate) fn release_interfaces_of(&self, reply: &Cell) {
+        if let Ok(mut bytes) = Bytes::of::<IN_REPLY>(&self.channel, &self.mailbox, reply) {
+            let _ = bytes.take_interfaces(&self.mailbox, true);
+            self.count_entries(self.mailbox.entries());
+        }
     }
 
     /// Announces a sleep on behalf of the threads that sleep already, because a doorbell for them

@@ -37,7 +37,8 @@ pub(super) struct ClientRows {
 
 #[derive(Debug, Default)]
 struct Table {
-    rows: HashMap<Tag, Weak<ClientRow>>,
+    /// By index. An index has one open row at most.
+    rows: HashMap<usize, Weak<ClientRow>>,
     /// Why the connection has ended.
     ended: Option<Ending>,
     /// Rows that the server has closed before this side knew that it has them.
@@ -109,18 +110,16 @@ impl ClientEnd {
         let (closed, same) = self.shared.rows.with(|table| {
             // The index may be that of a row that the server has closed, and of which it tells
             // late.
-            let same: Vec<_> = table
-                .rows
-                .iter()
-                .filter(|(other, _)| other.index() == tag.index())
-                .map(|(_, row)| row.clone())
-                .collect();
-            table.rows.insert(tag, Arc::downgrade(&row));
+            let known = table.rows.get(&tag.index()).and_then(Weak::upgrade);
+            if known.is_some_and(|known| known.tag().is_newer_than(tag)) {
+                return (Some(Ending::of_row(false)), None);
+            }
+            let same = table.rows.insert(tag.index(), Arc::downgrade(&row));
             let early = table.early.iter().position(|(early, _)| *early == tag);
             let early = early.map(|place| Ending::of_row(table.early.swap_remove(place).1));
             (table.ended.clone().or(early), same)
         });
-        for other in same.iter().filter_map(Weak::upgrade) {
+        if let Some(other) = same.and_then(|other| other.upgrade()) {
             self.close_row(&other, Ending::of_row(false));
         }
         if let Some(ending) = closed {
@@ -132,7 +131,8 @@ impl ClientEnd {
     /// The server has closed a row. Of the first end.
     pub(super) fn row_closed(&self, tag: Tag, revoked: bool) {
         let row = self.shared.rows.with(|table| {
-            let row = table.rows.get(&tag).map(Weak::upgrade);
+            let of_index = table.rows.get(&tag.index()).map(Weak::upgrade);
+            let row = of_index.filter(|row| row.as_ref().is_none_or(|row| row.tag() == tag));
             if row.is_none() {
                 // Perhaps the answer that brings this row is under way on another socket. A server
                 // that makes rows up deceives itself.
@@ -194,7 +194,10 @@ impl ClientEnd {
         let tag = row.tag();
         let was_open = self.shared.rows.close(row, Ending::of_row(false));
         self.shared.rows.with(|table| {
-            table.rows.remove(&tag);
+            // The index may be another row's by now.
+            if table.rows.get(&tag.index()).is_some_and(|same| std::ptr::eq(same.as_ptr(), row)) {
+                table.rows.remove(&tag.index());
+            }
             for (number, gone) in (0..).zip(&mut table.gone) {
                 *gone = gone.plus(&row.carried(number));
             }
@@ -239,7 +242,7 @@ impl ClientEnd {
     pub(super) fn row_captured(&self, row: &ClientRow) {
         let first = self.first_end();
         let first = first.as_deref().unwrap_or(self);
-        if self.shared.rows.is_one() {
+        if self.shared.rows.is_one() && !self.mailbox.is_reverse() {
             return first.end(CallError::Captured(Outcome::Unknown), false);
         }
         if first.close_row(row, Ending::captured()) {

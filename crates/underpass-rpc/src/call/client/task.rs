@@ -10,6 +10,7 @@ use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::task_wakeup::wake_task;
 use crate::control::timer::{self, ClerkTimer};
+use crate::dispatch::incoming::Status;
 use crate::error::CallError;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -196,9 +197,13 @@ impl Drop for Pending<'_> {
         let Some(Ok(answer)) = self.give_up(Woken::Cancelled) else { return };
         if answer.linkage().late_reply().is_some() {
             answer.end.drop_late_call(&answer, self.under_way);
-        } else if let Some(reply) = answer.linkage().take()
-            && reply.place == PayloadPlace::OutOfBand
-        {
+        } else if let Some(reply) = answer.linkage().take() {
+            if reply.what() == Status::DoneWithInterfaces as u16 {
+                return answer.end.release_interfaces_of(&reply);
+            }
+            if reply.place != PayloadPlace::OutOfBand {
+                return;
+            }
             answer.end.mailbox().discard(answer.number);
             answer.end.count_entries(answer.end.mailbox().entries());
         }

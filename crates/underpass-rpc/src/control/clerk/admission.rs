@@ -7,6 +7,7 @@ use crate::binding::exit_events::notify;
 use crate::binding::family::{Client, Family};
 use crate::binding::grant::Grant;
 use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
+use crate::binding::implementation::Implementation;
 use crate::binding::limits::ChannelQuota;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
@@ -144,6 +145,8 @@ impl Clerk {
             Some(WatchEntry::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
+        // A ticket for a value is one for its implementation alone.
+        let Some(offer) = offer.of_ticket(by) else { return };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
         let importer = hello.and_then(|hello| Importer::new(self, link.clone(), &hello, export, offer, by));
@@ -254,6 +257,7 @@ impl Clerk {
         // The binding can't end for good before it is known whether the client got it. The client
         // may die, and the binding be revoked, at any time.
         row.begins();
+        mailbox.control().interfaces().of_server(&family);
         let end = ServerEnd::new(channel, mailbox, placement, family.clone(), quota);
         let made = self.enrol(&end) && self.add_row(&family, importer.served(&row));
         if !made {
@@ -412,6 +416,7 @@ impl Importer {
     }
 
     fn served(&self, row: &Arc<BindingRow>) -> ServedRow {
+        row.has(Implementation::of(self.service()));
         ServedRow { stub: self.service().stub.clone(), binding: row.clone() }
     }
 }

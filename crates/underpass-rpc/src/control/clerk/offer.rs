@@ -3,6 +3,7 @@
 use crate::binding::handshake::HelloReply;
 use crate::binding::limits::Quotas;
 use crate::binding::record::Endings;
+use crate::binding::row::BindingRow;
 use crate::binding::service::Service;
 use std::sync::Arc;
 use underpass_wire::InterfaceVersion;
@@ -19,6 +20,17 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
+    /// What a client gets by a ticket for the binding `by`, or without one. `None` if that binding
+    /// has ended.
+    pub(super) fn of_ticket(self: Arc<Self>, by: Option<&BindingRow>) -> Option<Arc<Self>> {
+        let Some(by) = by.filter(|by| by.is_value()) else { return Some(self) };
+        let Self { name, quotas, endings, .. } = &*self;
+        let service = by.implementation()?.service();
+        let service = if by.is_shareable() { service.shareable() } else { service };
+        let (name, quotas, endings) = (name.clone(), quotas.clone(), endings.clone());
+        Some(Arc::new(Self { name, services: vec![service], quotas, endings }))
+    }
+
     /// The index of the service for a client that knows the versions `hashes`, the newest first,
     /// and the version that both know. A client that comes by a ticket gets the service `only`.
     ///

@@ -54,14 +54,14 @@ pub(super) enum WatchEntry {
 }
 
 impl WatchEntry {
-    /// The descriptor to poll. A further channel has none, because it shares the socket of its
-    /// connection's first channel.
+    /// The descriptor to poll. A further or reverse channel has none, because it shares the socket
+    /// of its connection's first channel.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
             Self::PendingConnection { socket, .. } => socket.as_fd(),
             Self::Ticket { socket, .. } => socket.as_fd(),
-            Self::Channel { end, .. } if end.is_further() => return None,
+            Self::Channel { end, .. } if !end.has_socket() => return None,
             Self::Channel { end, .. } => end.mailbox().as_fd(),
             Self::FileThread(thread) => thread.exchange().as_fd(),
             Self::EndSignal(bell) => *bell,
@@ -120,7 +120,7 @@ impl WatchTable {
             WatchEntry::PendingConnection { user, .. } => {
                 self.pending.insert(key, (now, *user));
             }
-            WatchEntry::Channel { end, .. } if !end.is_further() => {
+            WatchEntry::Channel { end, .. } if end.has_socket() => {
                 if let Some(family) = end.family() {
                     self.connections.insert(family.secret(), Arc::downgrade(family));
                 }
@@ -137,7 +137,7 @@ impl WatchTable {
             WatchEntry::PendingConnection { .. } => {
                 self.pending.remove(&key);
             }
-            WatchEntry::Channel { end, .. } if !end.is_further() => {
+            WatchEntry::Channel { end, .. } if end.has_socket() => {
                 if let Some(family) = end.family() {
                     self.connections.remove(&family.secret());
                 }

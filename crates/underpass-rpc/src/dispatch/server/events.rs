@@ -32,7 +32,15 @@ impl HandleEvents for ServerEnd {
             // A row that the server has closed, or that never was: there is nothing to do.
             self.family.close_row(tag, None);
         }
+        let interfaces = self.mailbox.control().interfaces();
+        events.home.into_iter().for_each(|tag| interfaces.has_come_home(tag));
+        for _ in 0..events.reverse_asked {
+            if self.is_closed() || !interfaces.reverse_asked(self) {
+                self.violated();
+            }
+        }
         if events.nonsense
+            || events.reverse_opened.is_some()
             || events.opened.is_some()
             || !events.tickets.is_empty()
             || !events.rows_closed.is_empty()

@@ -4,6 +4,7 @@
 use super::{Served, ServerEnd, by};
 use crate::dispatch::incoming::IncomingCall;
 use crate::dispatch::rows_in_use;
+use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REQUEST};
 use std::any::Any;
 use std::sync::Arc;
@@ -242,7 +243,7 @@ impl Line for ServerEnd {
         let slot = &self.slots[usize::from(self.slot_of(by)?)].row;
         // The calling thread is `by`.
         let descriptor = rows_in_use::of_own_call(slot, &self.rows)?.binding.descriptor;
-        let procedure = descriptor.procedures.get(usize::from(slot.procedure()))?;
+        let procedure = descriptor.procedures.get(usize::from(slot.procedure() & !WITH_INTERFACES))?;
         Some((descriptor.name, procedure.name))
     }
 
