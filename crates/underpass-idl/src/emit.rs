@@ -1,5 +1,6 @@
 //! The code that is generated for an interface.
 
+mod as_value;
 mod client;
 mod descriptor;
 mod exclusive;
@@ -18,6 +19,7 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
     item.items.extend([serve(interface), serve_exclusive(interface), serve_sequential(interface)]);
     let types = types::types(interface);
     let client = client::client(interface);
+    let as_value = as_value::as_value(interface);
     let server = server::server(interface);
     let exclusive = exclusive::exclusive(interface);
     let futures = interface.asynchronous.then(|| futures::futures(interface));
@@ -25,6 +27,7 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
         #item
         #types
         #client
+        #as_value
         #server
         #exclusive
         #futures

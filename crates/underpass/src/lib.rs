@@ -372,7 +372,7 @@ pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, BoundServer, CallError, Cancellation, Copied, Counters, Error,
     ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Running, Sealed, SealedWriter, Server,
     Service, Shared, active_bindings, binding_state, caller, cancellation, cancelled, copied, counters,
-    deadline, detached, hang_up, is_cancelled,
+    deadline, detached, given_interfaces, hang_up, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

@@ -7,6 +7,7 @@ use quote::quote;
 /// The function that returns the descriptor, which is made at its first call.
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let Interface { vis, wire, doc, methods, stateless, .. } = interface;
+    let client = interface.client();
     let name = interface.name();
     let stateless = stateless.then(|| quote!(__interface.stateless();));
     let procedures = methods.iter().map(|method| procedure(interface, method));
@@ -23,12 +24,14 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
         /// The interface as both sides must know it.
         #vis fn descriptor() -> &'static #wire::Descriptor {
             static __DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
-                #wire::Descriptor::of_versions(#name, #doc, |__interface| {
-                    #stateless
-                    #(#procedures)*
-                })
+                #wire::Descriptor::of_versions(#name, #doc, #client::__describe)
             });
             &__DESCRIPTOR
+        }
+
+        fn __describe(__interface: &mut #wire::DescriptorBuilder) {
+            #stateless
+            #(#procedures)*
         }
     }
 }

@@ -212,10 +212,10 @@ fn method_of<'a>(item: &'a TraitItem, errors: &mut Errors) -> Option<&'a syn::Tr
 
 fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
     match u16::try_from(taken) {
-        Ok(index) if index < u16::MAX => Ok(index),
+        Ok(index) if index < 1 << 15 => Ok(index),
         _ => Err(Error::new_spanned(
             &method.sig.ident,
-            "an interface has at most 65,535 methods: put this and those behind it into another",
+            "an interface has at most 32,768 methods: put this and those behind it into another",
         )),
     }
 }
