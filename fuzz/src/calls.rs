@@ -1,6 +1,6 @@
 //! The calls that an honest client makes.
 
-use crate::interface::{Extended, Fields, Shape, Tree};
+use crate::interface::{Extended, Fields, Shape, TargetClient, Tree};
 use serde_json::Value;
 use underpass::CallError;
 use underpass_rpc::fuzz::FuzzClient;
@@ -23,7 +23,7 @@ pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Resul
         span: std::time::Duration::from_millis(5),
     };
     type To<T> = Result<T, CallError>;
-    match procedure % 10 {
+    match procedure % 12 {
         0 => client.call::<_, To<()>>(0, &(), urgent),
         1 => client.call::<_, To<u64>>(1, &(&1u32, &2u64), urgent).map(drop),
         2 => client.call::<_, To<Vec<u8>>>(2, &(&bytes[..],), urgent).map(drop),
@@ -39,6 +39,8 @@ pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Resul
             let value = Extended { name: "name".to_owned(), number: 1, parts: Vec::new() };
             client.call::<_, To<Extended>>(8, &(&value,), urgent).map(drop)
         }
-        _ => client.call::<_, To<()>>(9, &(), urgent),
+        9 => client.call::<_, To<()>>(9, &(), urgent),
+        10 => client.call::<_, To<TargetClient>>(10, &(), urgent).map(drop),
+        _ => client.call::<_, To<Vec<TargetClient>>>(11, &(Vec::<TargetClient>::new(),), urgent).map(drop),
     }
 }

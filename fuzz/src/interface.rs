@@ -86,6 +86,12 @@ pub trait Target {
     /// Does nothing.
     #[underpass(since = 2)]
     fn added(&self) -> Result<(), CallError>;
+    /// Gives an interface.
+    #[underpass(since = 3)]
+    fn give(&self) -> Result<TargetClient, CallError>;
+    /// Returns its argument.
+    #[underpass(since = 3)]
+    fn pass(&self, others: Vec<TargetClient>) -> Result<Vec<TargetClient>, CallError>;
 }
 
 /// The implementation of [`Target`].
@@ -135,5 +141,13 @@ impl Target for Nothing {
 
     fn added(&self) -> Result<(), CallError> {
         Ok(())
+    }
+
+    fn give(&self) -> Result<TargetClient, CallError> {
+        Ok(TargetClient::new(Self))
+    }
+
+    fn pass(&self, others: Vec<TargetClient>) -> Result<Vec<TargetClient>, CallError> {
+        Ok(others)
     }
 }
