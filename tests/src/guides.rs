@@ -10,6 +10,8 @@ mod deployment {}
 mod devices {}
 #[doc = include_str!("../../doc/guides/errors-and-retries.md")]
 mod errors_and_retries {}
+#[doc = include_str!("../../doc/guides/interfaces-as-values.md")]
+mod interfaces_as_values {}
 #[doc = include_str!("../../doc/guides/ports.md")]
 mod ports {}
 #[doc = include_str!("../../doc/guides/sandboxing.md")]

@@ -26,6 +26,7 @@ mod store;
 mod system;
 mod tight;
 mod told;
+mod vault;
 mod watchdog;
 mod withhold;
 mod worker;
@@ -59,6 +60,10 @@ pub use system::{
     stop, switches_of, ticks_of,
 };
 pub use tight::{Gathering, Tight, TightClient, Trying};
+pub use vault::{
+    Adds, Cursor, CursorClient, PingPong, PingPongClient, Player, Safe, Sink, SinkClient, Transaction,
+    TransactionClient, Vault, VaultClient, Watched, churn,
+};
 pub use watchdog::{Watchdog, long, until};
 pub use withhold::withhold;
 pub use worker::{Diligent, Log, Worker, WorkerClient};

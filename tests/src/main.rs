@@ -68,6 +68,10 @@
 //! `underpass-test-server NAME add N M` adds to it M times from each of N threads. `hold ID` and
 //! `keep ID` call that method of it. `relay` and `relay-async` export a `Relay`.
 //!
+//! `underpass-test-server NAME vault`, `vault-shared` and `vault-few N` export a `Vault`: that may
+//! be passed on, or whose user may have N interfaces as values. `underpass-test-server NAME
+//! hold-values` imports it, and obeys its standard input.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -78,12 +82,49 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
-    Accounts, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
+    Accounts, Adds, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
     JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
-    RelayAsync, Scales, Shelf, Slow, SlowAsync, SlowClient, Store, Subject, Tight, Unlike, Waiting, Weigher,
-    Worker, WorkerClient, add_from_threads, all, call_by_order, call_slowly, crowd, obey, one_thread,
-    switches_of, until, withhold,
+    RelayAsync, Safe, Scales, Shelf, SinkClient, Slow, SlowAsync, SlowClient, Store, Subject, Tight,
+    Transaction, Unlike, Vault, VaultClient, Waiting, Weigher, Worker, WorkerClient, add_from_threads, all,
+    call_by_order, call_slowly, churn, crowd, obey, one_thread, switches_of, until, withhold,
 };
+
+/// Holds interfaces of a vault, and obeys: each line of the input is an order, and each line of the
+/// output is its result.
+fn hold_values(name: &str) -> Result<(), Box<dyn Error>> {
+    let vault = VaultClient::import_within(name, Duration::from_secs(60))?;
+    let (mut held, mut sinks) = (Vec::new(), Vec::new());
+    println!("ready");
+    for order in std::io::stdin().lines() {
+        let order = order?;
+        let words: Vec<_> = order.split(' ').collect();
+        let which = words.get(1).map_or(Ok(0), |which| which.parse::<usize>())?;
+        match words[0] {
+            "begin" => {
+                let begun = vault.begin_many(which as u32);
+                println!("{:?}", begun.map(|begun| held.extend(begun)));
+            }
+            "put" => println!("{:?}", held[which].put(1, 1)),
+            "drop" => {
+                drop(held.remove(which));
+                println!("dropped");
+            }
+            "watch" => {
+                let sink = SinkClient::new(Adds { by: which as u64, ..Adds::default() });
+                sinks.push(sink.clone());
+                println!("{:?}", vault.watch(sink));
+            }
+            "linger" => {
+                let lingers = held[which].clone();
+                thread::spawn(move || lingers.linger(3_600_000));
+                println!("lingers");
+            }
+            "churn" => return Ok(churn(&vault, || true)?),
+            order => return Err(format!("{order:?} is no order").into()),
+        }
+    }
+    Ok(())
+}
 
 /// Calls before those that are counted. Both sides need about as many to adapt how they wait.
 const WARM_UP: u64 = 1_000;
@@ -113,6 +154,16 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .fold(server, |server, n| server.export(format!("{name}-{n}"), probe()))
                 .run()?);
         }
+        "vault" => Vault::serve(Safe::default()),
+        "vault-shared" => {
+            return Ok(Server::new().export(name, Vault::serve(Safe::default()).shareable()).run()?);
+        }
+        "vault-few" => {
+            let limits = Limits { interfaces: number()?.parse()?, ..Limits::default() };
+            let server = Server::new().limits(limits).limits_of(underpass_os::process::user(), limits);
+            return Ok(server.export(name, Vault::serve(Safe::default())).run()?);
+        }
+        "hold-values" => return hold_values(&name),
         "worker" => Worker::serve(Diligent::new()),
         "replace" => {
             let worker = Worker::serve(Diligent::new());

@@ -1,9 +1,10 @@
 //! A domain for a sandbox, which misbehaves when asked to.
 //!
-//! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe,
-//! in a sandbox if one started it, and calls the `Probe` PROBE. `underpass-test-sandboxed starter
-//! NAME [DEED]` starts such a domain in a sandbox, prints its process, makes it do DEED, and waits
-//! until its standard input ends. Then it ends the domain and prints how that ended.
+//! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME, a `Probe` as NAME-probe and
+//! a `Vault` as NAME-vault, in a sandbox if one started it, and calls the `Probe` PROBE.
+//! `underpass-test-sandboxed starter NAME [DEED]` starts such a domain in a sandbox, prints its
+//! process, makes it do DEED, and waits until its standard input ends. Then it ends the domain and
+//! prints how that ended.
 //! `underpass-test-sandboxed pass` passes a file to itself and prints the result.
 #![deny(unsafe_code)]
 
@@ -26,7 +27,7 @@ use std::time::Duration;
 use underpass::{CallError, Outcome, Sandbox, Server, sandbox, thread};
 use underpass_os::Socket;
 use underpass_os::forbidden::{Instruction, SeccompListener};
-use underpass_tests::{Captive, CaptiveClient, Probe, ProbeClient, Subject};
+use underpass_tests::{Captive, CaptiveClient, Probe, ProbeClient, Safe, Subject, Vault};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let inside = sandbox::inside()?;
@@ -43,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .transpose()?;
     let server = Server::new()
         .export(format!("{name}-probe"), Probe::serve(Subject::default()))
+        .export(format!("{name}-vault"), Vault::serve(Safe::default()))
         .export(name, Captive::serve(Prisoner { probe }));
     if std::env::var_os("UNDERPASS_TEST_HOLD").is_some() {
         hold_up_the_walls();

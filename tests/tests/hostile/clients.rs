@@ -173,8 +173,15 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         assert_eq!(call(&end, 7, *what, bytes), BAD_ARGUMENTS, "procedure {what} of {bytes:?}");
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
-    for what in [ProbeClient::descriptor().procedures.len() as u16, u16::MAX] {
-        assert_eq!(call(&end, 7, what, &[1; INLINE - Tag::BYTES]), NO_PROCEDURE);
+    // The highest bit says that the message begins with interfaces.
+    let procedures = ProbeClient::descriptor().procedures.len() as u16;
+    for (what, outcome) in [
+        (procedures, NO_PROCEDURE),
+        (0x7fff, NO_PROCEDURE),
+        (u16::MAX, BAD_ARGUMENTS),
+        (0x8000 | add, BAD_ARGUMENTS),
+    ] {
+        assert_eq!(call(&end, 7, what, &[1; INLINE]), outcome);
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
     // The same in the A-stack and out of band.

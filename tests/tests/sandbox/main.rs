@@ -13,7 +13,8 @@ use underpass::sandbox::{Domain, Ended, Measure, StartError};
 use underpass::{CallError, Outcome, Sandbox, thread};
 use underpass_skip::skip;
 use underpass_tests::{
-    Captive, CaptiveClient, Probe, ProbeClient, Room, ServerProcess, Watchdog, crowd, fds_of, until,
+    Adds, Captive, CaptiveClient, PingPong, PingPongClient, Player, Probe, ProbeClient, Room, ServerProcess,
+    SinkClient, Transaction, Vault, VaultClient, Watchdog, crowd, fds_of, until,
 };
 
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
@@ -117,6 +118,23 @@ fn an_honest_domain_serves_as_any_other() {
     assert_eq!(scene.domain.ended(), None);
     assert_eq!(scene.domain.end(), Ended::Killed);
     assert!(matches!(probe.null(), Err(CallError::PeerDied(_))));
+}
+
+#[test]
+fn interfaces_pass_the_walls_in_both_directions() {
+    let _watchdog = Watchdog::new("interfaces_pass_the_walls_in_both_directions");
+    let _alone = alone();
+    let scene = Scene::new("values");
+    let vault = VaultClient::import(&format!("{}-vault", scene.name)).unwrap();
+    let transaction = vault.begin().unwrap();
+    assert_eq!((transaction.put(1, 10), transaction.commit()), (Ok(()), Ok(())));
+    assert_eq!(vault.watch(SinkClient::new(Adds { by: 5, ..Adds::default() })), Ok(1));
+    assert_eq!((vault.publish(1), vault.get(1)), (Ok(6), Ok(Some(10))));
+    let player = vault.player().unwrap();
+    assert_eq!(player.play(PingPongClient::new(Player), 10), Ok(11));
+    drop((transaction, player));
+    until("it to be dropped", || (vault.transactions() == Ok((0, 1))).then_some(()));
+    assert_eq!(scene.domain.ended(), None);
 }
 
 #[test]
