@@ -64,8 +64,8 @@ impl Channel {
         Ok(Self::over(Region::adopt(file, stack)?, Side::Client, fence))
     }
 
-    /// The client's end of a fresh region, and the file to pass to the server. In the reverse channel
-    /// of a connection, the connection's server is the client, so it makes the region.
+    /// The client's end of a fresh region, and the file to pass to the server. In the reverse
+    /// channel of a connection, the connection's server is the client, so it makes the region.
     ///
     /// # Errors
     /// The same as of [`create`](Self::create).

@@ -1,6 +1,6 @@
 //! Deaths at the steps by which interfaces are made, passed and released. A build with
-//! `RUSTFLAGS="--cfg underpass_failpoints"` has these steps. In others the test kills a process after
-//! some calls.
+//! `RUSTFLAGS="--cfg underpass_failpoints"` has these steps. In others the test kills a process
+//! after some calls.
 
 use crate::ends::own_vault;
 use crate::{SERVER, given_to, vault_with_env};

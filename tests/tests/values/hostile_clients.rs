@@ -1,5 +1,5 @@
-//! Clients that name interfaces which they were not given, release what they don't have, and ask for
-//! too much.
+//! Clients that name interfaces which they were not given, release what they don't have, and ask
+//! for too much.
 
 use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, ROW};
 use crate::vault_with;

@@ -339,32 +339,31 @@ impl ArgumentsClient {
             crate::mock::__private::wire::Descriptor::of_versions(
                 "Arguments",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("lent", "", ArgumentsClient::SIZES[0usize])
-                        .argument::<::std::string::String>("text")
-                        .argument::<crate::mock::__private::wire::ListOf<u8>>("bytes")
-                        .argument::<
-                            crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
-                        >("stats")
-                        .argument::<__ArgumentsTypes<0>>("stat")
-                        .result::<
-                            crate::mock::__private::ResultOf<
-                                __ArgumentsTypes<1>,
-                                __ArgumentsTypes<2>,
-                            >,
-                        >();
-                    __interface
-                        .procedure("owned", "", ArgumentsClient::SIZES[1usize])
-                        .argument::<__ArgumentsTypes<3>>("type")
-                        .argument::<__ArgumentsTypes<4>>("local")
-                        .result::<
-                            crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>,
-                        >();
-                },
+                ArgumentsClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut crate::mock::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("lent", "", ArgumentsClient::SIZES[0usize])
+            .argument::<::std::string::String>("text")
+            .argument::<crate::mock::__private::wire::ListOf<u8>>("bytes")
+            .argument::<
+                crate::mock::__private::wire::ListOf<__ArgumentsTypes<0>>,
+            >("stats")
+            .argument::<__ArgumentsTypes<0>>("stat")
+            .result::<
+                crate::mock::__private::ResultOf<
+                    __ArgumentsTypes<1>,
+                    __ArgumentsTypes<2>,
+                >,
+            >();
+        __interface
+            .procedure("owned", "", ArgumentsClient::SIZES[1usize])
+            .argument::<__ArgumentsTypes<3>>("type")
+            .argument::<__ArgumentsTypes<4>>("local")
+            .result::<crate::mock::__private::ResultOf<(), __ArgumentsTypes<5>>>();
     }
 }
 #[automatically_derived]
@@ -486,6 +485,66 @@ impl ArgumentsClient {
                 ),
             )
             .await
+    }
+}
+#[allow(dead_code)]
+impl ArgumentsClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    fn new(
+        implementation: impl Arguments + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Arguments::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    fn of_service(service: crate::mock::__private::Service) -> Self {
+        Self {
+            stub: crate::mock::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Encode for ArgumentsClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: crate::mock::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Decode for ArgumentsClient {
+    #[inline]
+    fn decode<__S: crate::mock::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, crate::mock::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Schema for ArgumentsClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut crate::mock::__private::wire::Types,
+    ) -> crate::mock::__private::wire::TypeName {
+        __types
+            .interface(::core::any::type_name::<Self>(), "Arguments", Self::__describe)
     }
 }
 /// The server stub of [`Arguments`].

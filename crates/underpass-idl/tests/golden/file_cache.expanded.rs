@@ -303,31 +303,30 @@ impl FileCacheClient {
             ::underpass::__private::wire::Descriptor::of_versions(
                 "FileCache",
                 "Files, in blocks.\n\nBlocks stay in memory.",
-                |__interface| {
-                    __interface
-                        .procedure(
-                            "read",
-                            "Reads up to `len` bytes at `offset`.",
-                            FileCacheClient::SIZES[0usize],
-                        )
-                        .argument::<__FileCacheTypes<0>>("file")
-                        .argument::<u64>("offset")
-                        .argument::<u32>("len")
-                        .result::<
-                            ::underpass::__private::ResultOf<
-                                __FileCacheTypes<1>,
-                                __FileCacheTypes<2>,
-                            >,
-                        >();
-                    __interface
-                        .procedure("flush", "", FileCacheClient::SIZES[1usize])
-                        .result::<
-                            ::underpass::__private::ResultOf<(), __FileCacheTypes<2>>,
-                        >();
-                },
+                FileCacheClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut ::underpass::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure(
+                "read",
+                "Reads up to `len` bytes at `offset`.",
+                FileCacheClient::SIZES[0usize],
+            )
+            .argument::<__FileCacheTypes<0>>("file")
+            .argument::<u64>("offset")
+            .argument::<u32>("len")
+            .result::<
+                ::underpass::__private::ResultOf<
+                    __FileCacheTypes<1>,
+                    __FileCacheTypes<2>,
+                >,
+            >();
+        __interface
+            .procedure("flush", "", FileCacheClient::SIZES[1usize])
+            .result::<::underpass::__private::ResultOf<(), __FileCacheTypes<2>>>();
     }
 }
 #[automatically_derived]
@@ -402,6 +401,66 @@ impl FileCacheClient {
             return FileCache::flush(&*__local);
         }
         self.stub.call_async::<_, (), __FileCacheTypes<2>>(1u16, &()).await
+    }
+}
+#[allow(dead_code)]
+impl FileCacheClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    pub fn new(
+        implementation: impl FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(FileCache::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    pub fn of_service(service: ::underpass::__private::Service) -> Self {
+        Self {
+            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Encode for FileCacheClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: ::underpass::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Decode for FileCacheClient {
+    #[inline]
+    fn decode<__S: ::underpass::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, ::underpass::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Schema for FileCacheClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut ::underpass::__private::wire::Types,
+    ) -> ::underpass::__private::wire::TypeName {
+        __types
+            .interface(::core::any::type_name::<Self>(), "FileCache", Self::__describe)
     }
 }
 /// The server stub of [`FileCache`].

@@ -303,29 +303,28 @@ impl ManyClient {
             crate::mock::__private::wire::Descriptor::of_versions(
                 "Many",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("many", "", ManyClient::SIZES[0usize])
-                        .argument::<u8>("a")
-                        .argument::<u8>("b")
-                        .argument::<u8>("c")
-                        .argument::<u8>("d")
-                        .argument::<u8>("e")
-                        .argument::<u8>("f")
-                        .argument::<u8>("g")
-                        .argument::<u8>("h")
-                        .argument::<u8>("i")
-                        .argument::<u8>("j")
-                        .argument::<u8>("k")
-                        .argument::<u8>("l")
-                        .argument::<::std::string::String>("m")
-                        .result::<
-                            crate::mock::__private::ResultOf<(), __ManyTypes<0>>,
-                        >();
-                },
+                ManyClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut crate::mock::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("many", "", ManyClient::SIZES[0usize])
+            .argument::<u8>("a")
+            .argument::<u8>("b")
+            .argument::<u8>("c")
+            .argument::<u8>("d")
+            .argument::<u8>("e")
+            .argument::<u8>("f")
+            .argument::<u8>("g")
+            .argument::<u8>("h")
+            .argument::<u8>("i")
+            .argument::<u8>("j")
+            .argument::<u8>("k")
+            .argument::<u8>("l")
+            .argument::<::std::string::String>("m")
+            .result::<crate::mock::__private::ResultOf<(), __ManyTypes<0>>>();
     }
 }
 #[automatically_derived]
@@ -391,6 +390,65 @@ impl ManyClient {
                 __ManyTypes<0>,
             >(0u16, &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)))
             .await
+    }
+}
+#[allow(dead_code)]
+impl ManyClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    pub fn new(
+        implementation: impl Many + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Many::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    pub fn of_service(service: crate::mock::__private::Service) -> Self {
+        Self {
+            stub: crate::mock::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Encode for ManyClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: crate::mock::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Decode for ManyClient {
+    #[inline]
+    fn decode<__S: crate::mock::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, crate::mock::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Schema for ManyClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut crate::mock::__private::wire::Types,
+    ) -> crate::mock::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Many", Self::__describe)
     }
 }
 /// The server stub of [`Many`].

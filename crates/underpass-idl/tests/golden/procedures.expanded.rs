@@ -282,24 +282,21 @@ impl FramesClient {
             ::underpass::__private::wire::Descriptor::of_versions(
                 "Frames",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("put", "", FramesClient::SIZES[0usize])
-                        .argument::<::underpass::__private::wire::ListOf<u8>>("frame")
-                        .calls(2u32)
-                        .result::<
-                            ::underpass::__private::ResultOf<(), __FramesTypes<0>>,
-                        >();
-                    __interface
-                        .procedure("newest", "", FramesClient::SIZES[1usize])
-                        .calls(8u32)
-                        .result::<
-                            ::underpass::__private::ResultOf<u64, __FramesTypes<0>>,
-                        >();
-                },
+                FramesClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut ::underpass::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("put", "", FramesClient::SIZES[0usize])
+            .argument::<::underpass::__private::wire::ListOf<u8>>("frame")
+            .calls(2u32)
+            .result::<::underpass::__private::ResultOf<(), __FramesTypes<0>>>();
+        __interface
+            .procedure("newest", "", FramesClient::SIZES[1usize])
+            .calls(8u32)
+            .result::<::underpass::__private::ResultOf<u64, __FramesTypes<0>>>();
     }
 }
 #[automatically_derived]
@@ -341,6 +338,65 @@ impl FramesClient {
             return Frames::newest(&*__local);
         }
         self.stub.call_async::<_, u64, __FramesTypes<0>>(1u16, &()).await
+    }
+}
+#[allow(dead_code)]
+impl FramesClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    pub fn new(
+        implementation: impl Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Frames::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    pub fn of_service(service: ::underpass::__private::Service) -> Self {
+        Self {
+            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Encode for FramesClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: ::underpass::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Decode for FramesClient {
+    #[inline]
+    fn decode<__S: ::underpass::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, ::underpass::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Schema for FramesClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut ::underpass::__private::wire::Types,
+    ) -> ::underpass::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Frames", Self::__describe)
     }
 }
 /// The server stub of [`Frames`].

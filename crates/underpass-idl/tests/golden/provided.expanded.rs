@@ -272,16 +272,15 @@ impl ProvidedClient {
             crate::mock::__private::wire::Descriptor::of_versions(
                 "Provided",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("provided", "", ProvidedClient::SIZES[0usize])
-                        .result::<
-                            crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>,
-                        >();
-                },
+                ProvidedClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut crate::mock::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("provided", "", ProvidedClient::SIZES[0usize])
+            .result::<crate::mock::__private::ResultOf<u8, __ProvidedTypes<0>>>();
     }
 }
 #[automatically_derived]
@@ -306,6 +305,65 @@ impl ProvidedClient {
             return Provided::provided(&*__local);
         }
         self.stub.call_async::<_, u8, __ProvidedTypes<0>>(0u16, &()).await
+    }
+}
+#[allow(dead_code)]
+impl ProvidedClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    fn new(
+        implementation: impl Provided + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Provided::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    fn of_service(service: crate::mock::__private::Service) -> Self {
+        Self {
+            stub: crate::mock::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Encode for ProvidedClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: crate::mock::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Decode for ProvidedClient {
+    #[inline]
+    fn decode<__S: crate::mock::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, crate::mock::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Schema for ProvidedClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut crate::mock::__private::wire::Types,
+    ) -> crate::mock::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Provided", Self::__describe)
     }
 }
 /// The server stub of [`Provided`].

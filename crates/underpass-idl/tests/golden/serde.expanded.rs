@@ -291,21 +291,19 @@ impl SearchClient {
             ::underpass::__private::wire::Descriptor::of_versions(
                 "Search",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("find", "", SearchClient::SIZES[0usize])
-                        .argument::<__SearchTypes<0>>("query")
-                        .argument::<__SearchTypes<1>>("limits")
-                        .result::<
-                            ::underpass::__private::ResultOf<
-                                __SearchTypes<2>,
-                                __SearchTypes<3>,
-                            >,
-                        >();
-                },
+                SearchClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut ::underpass::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("find", "", SearchClient::SIZES[0usize])
+            .argument::<__SearchTypes<0>>("query")
+            .argument::<__SearchTypes<1>>("limits")
+            .result::<
+                ::underpass::__private::ResultOf<__SearchTypes<2>, __SearchTypes<3>>,
+            >();
     }
 }
 #[automatically_derived]
@@ -355,6 +353,65 @@ impl SearchClient {
             )
             .await
             .map(|::underpass::__private::wire::Serde(__value)| __value)
+    }
+}
+#[allow(dead_code)]
+impl SearchClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    fn new(
+        implementation: impl Search + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Search::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    fn of_service(service: ::underpass::__private::Service) -> Self {
+        Self {
+            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Encode for SearchClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: ::underpass::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Decode for SearchClient {
+    #[inline]
+    fn decode<__S: ::underpass::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, ::underpass::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Schema for SearchClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut ::underpass::__private::wire::Types,
+    ) -> ::underpass::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Search", Self::__describe)
     }
 }
 /// The server stub of [`Search`].

@@ -279,18 +279,17 @@ impl BlocksClient {
             crate::mock::__private::wire::Descriptor::of_versions(
                 "Blocks",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("shared", "", BlocksClient::SIZES[0usize])
-                        .argument::<::std::vec::Vec<::core::primitive::u8>>("block")
-                        .argument::<u64>("at")
-                        .result::<
-                            crate::mock::__private::ResultOf<(), __BlocksTypes<0>>,
-                        >();
-                },
+                BlocksClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut crate::mock::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("shared", "", BlocksClient::SIZES[0usize])
+            .argument::<::std::vec::Vec<::core::primitive::u8>>("block")
+            .argument::<u64>("at")
+            .result::<crate::mock::__private::ResultOf<(), __BlocksTypes<0>>>();
     }
 }
 #[automatically_derived]
@@ -315,6 +314,65 @@ impl BlocksClient {
             return Blocks::shared(&*__local, block, at);
         }
         self.stub.call_async::<_, (), __BlocksTypes<0>>(0u16, &(&block, &at)).await
+    }
+}
+#[allow(dead_code)]
+impl BlocksClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    fn new(
+        implementation: impl Blocks + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Blocks::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    fn of_service(service: crate::mock::__private::Service) -> Self {
+        Self {
+            stub: crate::mock::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Encode for BlocksClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: crate::mock::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Decode for BlocksClient {
+    #[inline]
+    fn decode<__S: crate::mock::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, crate::mock::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl crate::mock::__private::wire::Schema for BlocksClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut crate::mock::__private::wire::Types,
+    ) -> crate::mock::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Blocks", Self::__describe)
     }
 }
 /// The server stub of [`Blocks`].

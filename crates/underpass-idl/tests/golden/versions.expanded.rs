@@ -299,34 +299,28 @@ impl ArchiveClient {
             ::underpass::__private::wire::Descriptor::of_versions(
                 "Archive",
                 "",
-                |__interface| {
-                    __interface
-                        .procedure("stat", "", ArchiveClient::SIZES[0usize])
-                        .argument::<::std::string::String>("path")
-                        .result::<
-                            ::underpass::__private::ResultOf<
-                                __ArchiveTypes<0>,
-                                __ArchiveTypes<1>,
-                            >,
-                        >();
-                    __interface
-                        .procedure("remove", "", ArchiveClient::SIZES[1usize])
-                        .since(2u32)
-                        .argument::<::std::string::String>("path")
-                        .result::<
-                            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
-                        >();
-                    __interface
-                        .procedure("compact", "", ArchiveClient::SIZES[2usize])
-                        .since(3u32)
-                        .calls(1u32)
-                        .result::<
-                            ::underpass::__private::ResultOf<(), __ArchiveTypes<1>>,
-                        >();
-                },
+                ArchiveClient::__describe,
             )
         });
         &__DESCRIPTOR
+    }
+    fn __describe(__interface: &mut ::underpass::__private::wire::DescriptorBuilder) {
+        __interface
+            .procedure("stat", "", ArchiveClient::SIZES[0usize])
+            .argument::<::std::string::String>("path")
+            .result::<
+                ::underpass::__private::ResultOf<__ArchiveTypes<0>, __ArchiveTypes<1>>,
+            >();
+        __interface
+            .procedure("remove", "", ArchiveClient::SIZES[1usize])
+            .since(2u32)
+            .argument::<::std::string::String>("path")
+            .result::<::underpass::__private::ResultOf<(), __ArchiveTypes<1>>>();
+        __interface
+            .procedure("compact", "", ArchiveClient::SIZES[2usize])
+            .since(3u32)
+            .calls(1u32)
+            .result::<::underpass::__private::ResultOf<(), __ArchiveTypes<1>>>();
     }
 }
 #[automatically_derived]
@@ -387,6 +381,65 @@ impl ArchiveClient {
             return Archive::compact(&*__local);
         }
         self.stub.call_async::<_, (), __ArchiveTypes<1>>(2u16, &()).await
+    }
+}
+#[allow(dead_code)]
+impl ArchiveClient {
+    /// A stub of this implementation, which calls it directly. It is a value: a method can
+    /// return it or take it, and another domain then calls the implementation by its own
+    /// stub. The implementation is dropped when nobody has a stub of it any more, here or
+    /// there.
+    fn new(
+        implementation: impl Archive + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(Archive::serve(implementation))
+    }
+    /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
+    /// options of the service don't matter.
+    ///
+    /// # Panics
+    /// If the service is one of another interface.
+    fn of_service(service: ::underpass::__private::Service) -> Self {
+        Self {
+            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+        }
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Encode for ArchiveClient {
+    const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+        0,
+    );
+    #[inline]
+    fn size(&self) -> ::core::primitive::usize {
+        0
+    }
+    #[inline]
+    fn encode<__S: ::underpass::__private::wire::Sink + ?::core::marker::Sized>(
+        &self,
+        __to: &mut __S,
+    ) {
+        self.stub.put(__to);
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Decode for ArchiveClient {
+    #[inline]
+    fn decode<__S: ::underpass::__private::wire::Source + ?::core::marker::Sized>(
+        __from: &mut __S,
+    ) -> ::core::result::Result<Self, ::underpass::__private::wire::DecodeError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::take(__from, Self::descriptor())?,
+        })
+    }
+}
+#[automatically_derived]
+impl ::underpass::__private::wire::Schema for ArchiveClient {
+    type Itself = Self;
+    fn schema(
+        __types: &mut ::underpass::__private::wire::Types,
+    ) -> ::underpass::__private::wire::TypeName {
+        __types.interface(::core::any::type_name::<Self>(), "Archive", Self::__describe)
     }
 }
 /// The server stub of [`Archive`].

@@ -49,9 +49,8 @@ pub(crate) fn replies_for<R>(row: &Arc<BindingRow>, encode: impl FnOnce() -> R) 
 }
 
 impl Family {
-    /// The binding to whose export belongs what is given now. A reply, over `slot` of channel
-    /// `number`, is that of a call of it. A callback is made by a handler of it, or by any thread of
-    /// the server.
+    /// The binding to whose export belongs what is given now. A reply over `slot` of channel
+    /// `number` answers a call of it. A callback is made by a handler of it, or by another thread.
     fn giver(&self, reply: Option<(u8, u16)>) -> Option<Arc<BindingRow>> {
         let of_thread = REPLIES_FOR.try_with(|of| of.borrow().clone()).ok().flatten();
         let is_here = |row: &Arc<BindingRow>| row.family().is_some_and(|family| std::ptr::eq(&*family, self));
@@ -64,8 +63,8 @@ impl Family {
         })
     }
 
-    /// Opens a row for `implementation`, which a reply over this slot of this channel gives, or else
-    /// a request.
+    /// Opens a row for `implementation`, which a reply over this slot of this channel gives, or
+    /// else a request.
     pub(super) fn give(
         self: &Arc<Self>,
         implementation: Arc<Implementation>,
