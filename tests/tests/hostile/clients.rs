@@ -181,7 +181,7 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
         (u16::MAX, BAD_ARGUMENTS),
         (0x8000 | add, BAD_ARGUMENTS),
     ] {
-        assert_eq!(call(&end, 7, what, &[1; INLINE]), outcome);
+        assert_eq!(call(&end, 7, what, &[1; INLINE - Tag::BYTES]), outcome);
         assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
     }
     // The same in the A-stack and out of band.
