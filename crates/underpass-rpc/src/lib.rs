@@ -51,5 +51,5 @@ pub use dispatch::exclusive::Exclusive;
 pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use payload::sealed::{Sealed, SealedWriter};
-pub use payload::shared::Shared;
+pub use payload::shared::{Shared, SharedLater};
 pub use underpass_channel::{Copied, copied};

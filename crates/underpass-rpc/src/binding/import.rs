@@ -121,15 +121,16 @@ impl Bound {
         self.end.call::<A, R>(&self.row, procedure, arguments, terms, failed)
     }
 
-    /// The same for a task.
+    /// The same for a task. Calls `posted` once the call was sent.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
+        posted: impl FnOnce(),
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        self.end.call_from_task::<A, R>(&self.row, procedure, arguments, terms, failed).await
+        self.end.call_from_task::<A, R>(&self.row, procedure, arguments, terms, posted, failed).await
     }
 
     /// What this binding has carried, over all channels.

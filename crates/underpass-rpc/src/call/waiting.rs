@@ -20,7 +20,7 @@ impl WaiterSlot {
     }
 
     /// Registers the calling thread already when it posts, if it will block at once. The thread
-    /// then goes on to [`Reply::wait_noted`], and until there does nothing that could suspend it.
+    /// then goes on to [`AwaitedReply::wait_noted`], and until there does nothing that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
         let caller = BlocksAtOnce::here()?;
@@ -65,13 +65,13 @@ pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
 }
 
 /// The reply to one call, as something to wait for.
-pub(crate) struct Reply<'a> {
+pub(crate) struct AwaitedReply<'a> {
     pub(crate) answer: &'a Answer<'a>,
     /// Where the caller may put the reply if it finds it first.
     pub(crate) landing: Option<&'a Landing>,
 }
 
-impl Reply<'_> {
+impl AwaitedReply<'_> {
     /// Waits for the reply, without a deadline.
     #[inline(always)]
     pub(crate) fn wait_noted(&self, noted: Noted) -> Woken {
@@ -81,7 +81,7 @@ impl Reply<'_> {
     }
 }
 
-impl Wait for Reply<'_> {
+impl Wait for AwaitedReply<'_> {
     fn abandon(&self, _who: &'static Control) -> bool {
         let _inside = self.answer.end.lock();
         self.answer.linkage().waiter_slot.leave().is_some()
@@ -95,7 +95,7 @@ impl Wait for Reply<'_> {
 // SAFETY: `register`, or `note`, puts the waiter into the waiter slot, with the lock held. `leave`
 // takes it out there. Its caller either settles the call, and wakes the waiter once, or is
 // `abandon`. A registered waiter never polls for its own reply.
-unsafe impl Opens for Reply<'_> {
+unsafe impl Opens for AwaitedReply<'_> {
     #[inline(always)]
     fn is_open(&self) -> bool {
         // The landing first: if the caller has taken its own reply, the slot may belong to another

@@ -154,6 +154,22 @@ impl<'a> IncomingCall<'a> {
         self.procedure
     }
 
+    /// How many bytes of the arguments have not been read.
+    pub fn left(&self) -> usize {
+        self.bytes.left()
+    }
+
+    /// The number of the binding over which the call came.
+    pub fn binding_id(&self) -> u64 {
+        self.row.binding.binding().id()
+    }
+
+    /// The state of type `T` that the server keeps for the binding, as
+    /// [`binding_state`](crate::binding_state) says.
+    pub fn binding_state<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.row.binding.record().state(make)
+    }
+
     /// The next argument, copied out of the channel and checked (LRPC, Table III: E).
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::Leasing;
 use crate::call::slot_queue::SlotWish;
-use crate::call::waiting::{Noted, Reply};
+use crate::call::waiting::{AwaitedReply, Noted};
 use crate::error::{CallError, Outcome};
 use crate::payload::message::{IN_REQUEST, Unsent, fill, fill_inline};
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl ClientEnd {
         under_way: Option<&UnderWay>,
     ) -> Result<(), Box<CallError>> {
         let bounded = deadline.is_some() | under_way.is_some();
-        let reply = Reply { answer, landing };
+        let reply = AwaitedReply { answer, landing };
         if terms.urgent && self.owed() {
             force(&reply, self, deadline);
         }

@@ -4,7 +4,7 @@ use super::ClientEnd;
 use crate::call::answer::{Answer, Landing};
 use crate::call::linkage::{Delivered, Linkage};
 use crate::call::task_wakeup::wake_task;
-use crate::call::waiting::{Reply, wake, wake_here};
+use crate::call::waiting::{AwaitedReply, wake, wake_here};
 use crate::dispatch::incoming::Status;
 use crate::payload::message::{Bytes, IN_REPLY};
 use std::task::Waker;
@@ -63,7 +63,7 @@ impl ClientEnd {
     /// Polls for the reply to a call of the calling thread, and takes any other reply that has
     /// come. Returns whether that reply has come.
     #[inline(always)]
-    pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
+    pub(crate) fn look_for(&self, reply: &AwaitedReply<'_>) -> bool {
         if self.is_left() || !self.channel.receiving().pending() {
             return false;
         }

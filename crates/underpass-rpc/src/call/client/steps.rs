@@ -4,7 +4,7 @@
 use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::{AllLeased, Leasing};
-use crate::call::waiting::Reply;
+use crate::call::waiting::AwaitedReply;
 use crate::error::CallError;
 use underpass_channel::Slot;
 use underpass_wire::{Decode, Encode};
@@ -42,7 +42,7 @@ impl ClientEnd {
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let (mut answer, mut landing) = (Answer::new(self, row, slot, None), Landing::new());
-        self.look_for(&Reply { answer: &answer, landing: Some(&landing) });
+        self.look_for(&AwaitedReply { answer: &answer, landing: Some(&landing) });
         answer.result::<R>(&mut landing, failed)
     }
 }

@@ -1,0 +1,186 @@
+//! Sending to a synchronous port.
+
+use crate::errors::ConnectError;
+use crate::sync::errors::SyncSendError;
+use crate::sync::interface::descriptor;
+use crate::sync::message::SyncMessage;
+use crate::sync::pending::PendingReply;
+use crate::sync::sender_end::{Elsewhere, SyncSenderEnd, Turn};
+use crate::wait_until::WaitUntil;
+use std::borrow::Borrow;
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use underpass_rpc::{AllLeased, Counters, ImportError, Outcome, Policy, Stub};
+use underpass_wire::Schema;
+
+/// Sends to a synchronous port. The clones share credits and an order: their messages are received
+/// in the order in which they were sent. A domain that connects twice has two orders.
+///
+/// # Examples
+/// See the [module](crate::sync).
+pub struct SyncPortSender<M, R> {
+    end: Arc<SyncSenderEnd>,
+    of: PhantomData<fn(M) -> R>,
+}
+
+impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
+    /// Connects to the port that is exported as `name`.
+    ///
+    /// # Errors
+    /// [`ConnectError`], each variant with its remedy.
+    pub fn connect(name: &str) -> Result<Self, ConnectError> {
+        Self::over(Stub::import(name, descriptor::<M, R>(), None), false)
+    }
+
+    /// Connects to the port that is exported as `name`, or that will be within `time`.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), when the time is over.
+    pub fn connect_within(name: &str, time: Duration) -> Result<Self, ConnectError> {
+        Self::over(Stub::import(name, descriptor::<M, R>(), Some(time)), false)
+    }
+
+    /// Connects to the port that is exported as `name`, and connects again whenever the owner has
+    /// ended, as `policy` says. Messages that were not received are sent again.
+    ///
+    /// Messages over such a sender have the order in which each thread sends them. Those that are
+    /// [begun](Self::begin) at the same time have none.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_resilient(name: &str, policy: Policy) -> Result<Self, ConnectError> {
+        Self::over(Stub::import_resilient(name, descriptor::<M, R>(), policy), true)
+    }
+
+    fn over(stub: Result<Stub<Elsewhere>, ImportError>, resilient: bool) -> Result<Self, ConnectError> {
+        let end = SyncSenderEnd::connect(stub.map_err(ConnectError::Import)?, resilient)?;
+        Ok(Self { end, of: PhantomData })
+    }
+
+    /// Sends a message, and waits for the reply; before that, it waits for room.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Full` and `Timeout`.
+    #[inline]
+    pub fn send(&self, message: &M::Sent) -> Result<R, SyncSendError> {
+        self.end.check(message)?;
+        self.end.turn(WaitUntil::Endless)?.send(&self.end.stub, message)
+    }
+
+    /// Sends a message if there is room for it, and waits for the reply.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Timeout`.
+    pub fn try_send(&self, message: &M::Sent) -> Result<R, SyncSendError> {
+        self.end.check(message)?;
+        let turn = self.end.turn(WaitUntil::Now)?;
+        turn.send(&self.end.stub.when_all_leased(AllLeased::Fail), message)
+    }
+
+    /// Sends a message; waits for room and for the reply no longer than `span`, both together.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Full`.
+    pub fn send_timeout(&self, message: &M::Sent, span: Duration) -> Result<R, SyncSendError> {
+        self.send_until(message, Instant::now().checked_add(span))
+    }
+
+    /// Sends a message; waits for room and for the reply, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Full`.
+    pub fn send_deadline(&self, message: &M::Sent, deadline: Instant) -> Result<R, SyncSendError> {
+        self.send_until(message, Some(deadline))
+    }
+
+    fn send_until(&self, message: &M::Sent, deadline: Option<Instant>) -> Result<R, SyncSendError> {
+        // A time that the clock does not reach is no limit.
+        let Some(deadline) = deadline else { return self.send(message) };
+        self.end.check(message)?;
+        let turn = self.end.turn(WaitUntil::Until(deadline))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        turn.send(&self.end.stub.with_deadline(left), message).map_err(|error| match error {
+            // There was no slot all the time.
+            SyncSendError::Full => SyncSendError::Timeout(Outcome::NotStarted),
+            error => error,
+        })
+    }
+
+    /// Sends a message, and waits for room and for the reply without blocking a thread. A future
+    /// that is dropped gives the message up: the receiver may have it all the same.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Full` and `Timeout`.
+    pub async fn send_async(&self, message: &M::Sent) -> Result<R, SyncSendError> {
+        self.end.check(message)?;
+        let turn = poll_fn(|task| self.end.poll_turn(task)).await;
+        turn.send_async(message, || ()).await
+    }
+
+    /// Sends a message, and returns as soon as it is on its way; before that, it waits for room.
+    /// The reply comes to the returned value, of which any thread or task can wait for it.
+    ///
+    /// # Errors
+    /// [`SyncSendError`], except `Full` and `Timeout`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use underpass::port::sync::{SyncPortSender, SyncSendError};
+    /// # fn send(jobs: &SyncPortSender<String, u64>) -> Result<(), SyncSendError> {
+    /// let (first, second) = (jobs.begin("first".to_owned())?, jobs.begin("second".to_owned())?);
+    /// // The replies may come in any order.
+    /// println!("{} {}", second.wait()?, first.wait()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin(
+        &self,
+        message: impl Borrow<M::Sent> + Send + Sync + 'static,
+    ) -> Result<PendingReply<R>, SyncSendError> {
+        self.end.check(message.borrow())?;
+        let turn: Turn<Arc<SyncSenderEnd>> = self.end.turn(WaitUntil::Endless)?.owned();
+        PendingReply::begin(|posted| async move { turn.send_async(message.borrow(), posted).await })
+    }
+}
+
+impl<M, R> SyncPortSender<M, R> {
+    /// How many messages may be under way at once.
+    pub fn messages(&self) -> u64 {
+        self.end.sizes.messages
+    }
+
+    /// How many messages are under way: sent, and without a reply.
+    pub fn under_way(&self) -> u64 {
+        self.end.under_way()
+    }
+
+    /// The number of this sender, as the receivers see it
+    /// ([`SenderId::lane`](crate::SenderId::lane)).
+    pub fn lane(&self) -> u64 {
+        self.end.sizes.lane
+    }
+
+    /// The costs of this sender so far.
+    pub fn counters(&self) -> Counters
+    where
+        M: 'static,
+        R: 'static,
+    {
+        self.end.stub.counters()
+    }
+}
+
+impl<M, R> Clone for SyncPortSender<M, R> {
+    fn clone(&self) -> Self {
+        Self { end: self.end.clone(), of: PhantomData }
+    }
+}
+
+impl<M, R> fmt::Debug for SyncPortSender<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncPortSender").field("lane", &self.lane()).finish_non_exhaustive()
+    }
+}
