@@ -1,63 +1,86 @@
 //! A message that was sent, and whose reply is to come.
+//!
+//! A user-level thread carries the message. So its slot of the connection is free as soon as the
+//! reply has come, or the call is answered late, whether anybody waits here or not.
 
+use crate::guard::lock;
 use crate::sync::errors::SyncSendError;
 use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use underpass_rpc::Outcome;
-
-/// The end of a call that carries a message.
-type Sending<R> = Pin<Box<dyn Future<Output = Result<R, SyncSendError>> + Send>>;
+use underpass_os::fork;
+use underpass_rpc::{Outcome, cancellation};
+use underpass_sync::Mutex;
+use underpass_threads::{Thread, spawn};
 
 /// The reply to a message, which may still be to come; from
 /// [`SyncPortSender::begin`](crate::sync::SyncPortSender::begin). As a future it is for tasks.
 ///
 /// If it is dropped, the message is given up: the receiver may have it all the same.
-#[must_use = "if it is dropped, nobody waits for the reply"]
-pub struct PendingReply<R>(State<R>);
+#[must_use = "if it is dropped, the message is given up"]
+pub struct PendingReply<R> {
+    coming: Arc<Coming<R>>,
+    carrier: Thread,
+}
+
+/// Where the carrier leaves the reply.
+struct Coming<R> {
+    state: Mutex<State<R>>,
+    waiters: Waiters,
+}
 
 enum State<R> {
-    UnderWay(Sending<R>, Arc<Woken>),
-    /// The reply came while the message was sent.
+    UnderWay,
     Came(Result<R, SyncSendError>),
-    /// It was taken.
     Taken,
 }
 
-/// Wakes the thread that waits.
-struct Woken(Waiters);
+impl<R> Coming<R> {
+    /// Under the lock: the reply, if it has come. Otherwise calls `wait`, which enters a waiter.
+    fn take_or<W>(&self, wait: impl FnOnce() -> W) -> Result<Result<R, SyncSendError>, W> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Came(came) => Ok(came),
+            State::UnderWay => {
+                *state = State::UnderWay;
+                Err(wait())
+            }
+            State::Taken => panic!("a future is not polled after its end"),
+        }
+    }
+}
 
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.ring();
+/// Leaves what came, when it is dropped.
+struct Carried<R> {
+    there: Arc<Coming<R>>,
+    came: Option<Result<R, SyncSendError>>,
+}
+
+impl<R> Drop for Carried<R> {
+    fn drop(&mut self) {
+        if let Some(came) = self.came.take() {
+            *lock(&self.there.state) = State::Came(came);
+            self.there.waiters.ring();
+        }
     }
 }
 
 impl<R: Send + 'static> PendingReply<R> {
-    /// Waits until `send` has posted its message.
-    pub(crate) fn begin<F>(send: impl FnOnce(Box<dyn FnMut() + Send>) -> F) -> Result<Self, SyncSendError>
-    where
-        F: Future<Output = Result<R, SyncSendError>> + Send + 'static,
-    {
-        let posted = Arc::new(AtomicBool::new(false));
-        let post = posted.clone();
-        // Relaxed, both: the thread that polls posts.
-        let sending: Sending<R> = Box::pin(send(Box::new(move || post.store(true, Ordering::Relaxed))));
-        let mut begun = Self(State::UnderWay(sending, Arc::new(Woken(Waiters::new()))));
-        loop {
-            if let Some(came) = begun.poll_once() {
-                return came.map(|reply| Self(State::Came(Ok(reply))));
-            }
-            if posted.load(Ordering::Relaxed) {
-                return Ok(begun);
-            }
-            begun.sleep(WaitUntil::Endless).map_err(|_| SyncSendError::Cancelled(Outcome::NotStarted))?;
-        }
+    /// Of the message that `send` sends, on a thread of its own. The thread works for the call that
+    /// the calling thread serves, if there is one.
+    pub(crate) fn carried_by(send: impl FnOnce() -> Result<R, SyncSendError> + Send + 'static) -> Self {
+        let coming = Arc::new(Coming { state: Mutex::new(State::UnderWay), waiters: Waiters::new() });
+        let (there, work) = (coming.clone(), cancellation());
+        let carrier = spawn(move || {
+            // What remains if the user's code panics, which encodes and decodes.
+            let mut carried = Carried { there, came: Some(Err(SyncSendError::Cancelled(Outcome::Unknown))) };
+            carried.came = Some(work.scope(send));
+        });
+        Self { coming, carrier: carrier.thread().clone() }
     }
 
     /// Waits for the reply.
@@ -65,10 +88,8 @@ impl<R: Send + 'static> PendingReply<R> {
     /// # Errors
     /// [`SyncSendError`].
     pub fn wait(self) -> Result<R, SyncSendError> {
-        self.wait_within(WaitUntil::Endless).unwrap_or_else(|_| {
-            // An endless wait is not late. The drop of the message has given it up.
-            Err(SyncSendError::Cancelled(Outcome::Unknown))
-        })
+        // An endless wait is not late.
+        self.wait_within(WaitUntil::Endless).unwrap_or(Err(SyncSendError::Cancelled(Outcome::Unknown)))
     }
 
     /// Waits for the reply, but no longer than `span`.
@@ -87,60 +108,49 @@ impl<R: Send + 'static> PendingReply<R> {
         self.wait_within(WaitUntil::Now)
     }
 
-    fn wait_within(mut self, limit: WaitUntil) -> Result<Result<R, SyncSendError>, Self> {
+    fn wait_within(self, limit: WaitUntil) -> Result<Result<R, SyncSendError>, Self> {
+        let waiters = &self.coming.waiters;
         loop {
-            if let Some(came) = self.poll_once() {
-                return Ok(came);
-            }
-            match self.sleep(limit) {
+            let waiting = match self.coming.take_or(|| waiters.enter()) {
+                Ok(came) => return Ok(came),
+                Err(waiting) => waiting,
+            };
+            let woken = waiters.wait(limit);
+            drop(waiting);
+            match woken {
                 Ok(()) => {}
                 Err(Unwoken::Late) => return Err(self),
                 Err(Unwoken::Cancelled) => return Ok(Err(SyncSendError::Cancelled(Outcome::Unknown))),
             }
         }
     }
-
-    fn poll_once(&mut self) -> Option<Result<R, SyncSendError>> {
-        let waker = match &self.0 {
-            State::UnderWay(_, woken) => Waker::from(woken.clone()),
-            State::Came(_) | State::Taken => Waker::noop().clone(),
-        };
-        match Pin::new(self).poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(came) => Some(came),
-            Poll::Pending => None,
-        }
-    }
-
-    fn sleep(&self, limit: WaitUntil) -> Result<(), Unwoken> {
-        match &self.0 {
-            State::UnderWay(_, woken) => woken.0.wait(limit),
-            State::Came(_) | State::Taken => Ok(()),
-        }
-    }
 }
-
-impl<R> Unpin for PendingReply<R> {}
 
 impl<R> Future for PendingReply<R> {
     type Output = Result<R, SyncSendError>;
 
     /// # Panics
     /// If it is polled after its end.
-    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
-        if let State::UnderWay(sending, _) = &mut self.0 {
-            let came = std::task::ready!(sending.as_mut().poll(task));
-            self.0 = State::Taken;
-            return Poll::Ready(came);
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let waiters = &self.coming.waiters;
+        match self.coming.take_or(|| waiters.leave_waker(task.waker())) {
+            Ok(came) => Poll::Ready(came),
+            Err(()) => Poll::Pending,
         }
-        match std::mem::replace(&mut self.0, State::Taken) {
-            State::Came(came) => Poll::Ready(came),
-            State::UnderWay(..) | State::Taken => panic!("a future is not polled after its end"),
+    }
+}
+
+impl<R> Drop for PendingReply<R> {
+    fn drop(&mut self) {
+        // A forked child has no carrier.
+        if !fork::is_forked() && matches!(*lock(&self.coming.state), State::UnderWay) {
+            self.carrier.cancel();
         }
     }
 }
 
 impl<R> fmt::Debug for PendingReply<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingReply").finish_non_exhaustive()
+        f.debug_struct("PendingReply").field("carrier", &self.carrier).finish_non_exhaustive()
     }
 }

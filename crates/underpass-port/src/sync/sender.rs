@@ -46,8 +46,8 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
     /// Connects to the port that is exported as `name`, and connects again whenever the owner has
     /// ended, as `policy` says. Messages that were not received are sent again.
     ///
-    /// Messages over such a sender have the order in which each thread sends them. Those that are
-    /// [begun](Self::begin) at the same time have none.
+    /// Messages over such a sender have the order in which each thread sends them, if it waits for
+    /// the replies. Those that are [begun](Self::begin) have none.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -117,14 +117,16 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
     pub async fn send_async(&self, message: &M::Sent) -> Result<R, SyncSendError> {
         self.end.check(message)?;
         let turn = poll_fn(|task| self.end.poll_turn(task)).await;
-        turn.send_async(message, || ()).await
+        turn.send_async(message).await
     }
 
-    /// Sends a message, and returns as soon as it is on its way; before that, it waits for room.
-    /// The reply comes to the returned value, of which any thread or task can wait for it.
+    /// Sends a message, and returns once there is room for it. The reply comes to the returned
+    /// value, where any thread or task can wait for it.
+    ///
+    /// A user-level thread of its own carries the message, and waits for the reply.
     ///
     /// # Errors
-    /// [`SyncSendError`], except `Full` and `Timeout`.
+    /// `Cancelled` and `TooLong`. All other errors come to the returned value.
     ///
     /// # Examples
     /// ```no_run
@@ -138,11 +140,12 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
     /// ```
     pub fn begin(
         &self,
-        message: impl Borrow<M::Sent> + Send + Sync + 'static,
+        message: impl Borrow<M::Sent> + Send + 'static,
     ) -> Result<PendingReply<R>, SyncSendError> {
         self.end.check(message.borrow())?;
         let turn: Turn<Arc<SyncSenderEnd>> = self.end.turn(WaitUntil::Endless)?.owned();
-        PendingReply::begin(|posted| async move { turn.send_async(message.borrow(), posted).await })
+        let stub = self.end.stub.clone();
+        Ok(PendingReply::carried_by(move || turn.send(&stub, message.borrow())))
     }
 }
 

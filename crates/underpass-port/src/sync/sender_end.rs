@@ -157,16 +157,15 @@ impl<E: Borrow<Arc<SyncSenderEnd>>> Turn<E> {
         self.concludes(result)
     }
 
-    /// *S2 and S3,* for a task. Calls `posted` after S2.
+    /// *S2 and S3,* for a task.
     pub(crate) async fn send_async<A: Encode + Sync + ?Sized, R: Schema>(
         mut self,
         message: &A,
-        posted: impl FnMut(),
     ) -> Result<R, SyncSendError> {
         let number = self.number.unwrap_or(NO_NUMBER);
         let arguments = (&number, message);
         let stub = &self.end.borrow().stub;
-        let result = stub.call_async_posted::<_, R, RefusalMark>(SEND, &arguments, posted).await;
+        let result = stub.call_async::<_, R, RefusalMark>(SEND, &arguments).await;
         self.concludes(result)
     }
 
@@ -179,7 +178,7 @@ impl<E: Borrow<Arc<SyncSenderEnd>>> Turn<E> {
         result.map_err(SyncSendError::of)
     }
 
-    /// The same, for a future that owns it.
+    /// The same, for another thread.
     pub(crate) fn owned(mut self) -> Turn<Arc<SyncSenderEnd>> {
         let number = self.number.take();
         Turn { end: self.end.borrow().clone(), number, settled: self.settled }

@@ -121,16 +121,15 @@ impl Bound {
         self.end.call::<A, R>(&self.row, procedure, arguments, terms, failed)
     }
 
-    /// The same for a task. Calls `posted` once the call was sent.
+    /// The same for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-        posted: impl FnOnce(),
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        self.end.call_from_task::<A, R>(&self.row, procedure, arguments, terms, posted, failed).await
+        self.end.call_from_task::<A, R>(&self.row, procedure, arguments, terms, failed).await
     }
 
     /// What this binding has carried, over all channels.

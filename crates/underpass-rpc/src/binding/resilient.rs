@@ -185,8 +185,7 @@ impl Resilient {
         }
     }
 
-    /// The same as [`call`](Self::call), for a task. Calls `posted` each time that the call was
-    /// sent.
+    /// The same as [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         self: &Arc<Self>,
         procedure: u16,
@@ -194,7 +193,6 @@ impl Resilient {
         terms: &CallTerms,
         known: &KnownGeneration,
         idempotent: bool,
-        mut posted: impl FnMut(),
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let mut repeated = match RepeatedCall::begin(self, terms, known) {
@@ -210,8 +208,7 @@ impl Resilient {
                 told = Some(error.clone());
                 failed(error)
             };
-            let terms = repeated.terms();
-            let result = end.call_from_task::<A, R>(procedure, arguments, terms, &mut posted, told_of).await;
+            let result = end.call_from_task::<A, R>(procedure, arguments, repeated.terms(), told_of).await;
             let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
             let found = match repeated.next_after(&error) {
                 Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),

@@ -375,7 +375,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         procedure: u16,
         arguments: &A,
     ) -> Result<V::Itself, E::Itself> {
-        self.call_async_as::<A, V, E>(procedure, arguments, false, || ()).await
+        self.call_async_as::<A, V, E>(procedure, arguments, false).await
     }
 
     /// As [`call_async`](Self::call_async), for a procedure that may be executed twice.
@@ -387,21 +387,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         procedure: u16,
         arguments: &A,
     ) -> Result<V::Itself, E::Itself> {
-        self.call_async_as::<A, V, E>(procedure, arguments, true, || ()).await
-    }
-
-    /// As [`call_async`](Self::call_async). Calls `posted` once the call was sent, and over a
-    /// resilient binding each time.
-    ///
-    /// # Errors
-    /// As `call`.
-    pub async fn call_async_posted<A: Encode + ?Sized, V: Carried, E: CarriedError>(
-        &self,
-        procedure: u16,
-        arguments: &A,
-        posted: impl FnMut(),
-    ) -> Result<V::Itself, E::Itself> {
-        self.call_async_as::<A, V, E>(procedure, arguments, false, posted).await
+        self.call_async_as::<A, V, E>(procedure, arguments, true).await
     }
 
     async fn call_async_as<A: Encode + ?Sized, V: Carried, E: CarriedError>(
@@ -409,21 +395,18 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         procedure: u16,
         arguments: &A,
         idempotent: bool,
-        posted: impl FnMut(),
     ) -> Result<V::Itself, E::Itself> {
         let (terms, failed) = (&self.terms, E::from_call_error);
         match &self.to {
             To::There(bound) => {
                 bound
-                    .call_from_task::<A, Result<V::Itself, E::Itself>>(
-                        procedure, arguments, terms, posted, failed,
-                    )
+                    .call_from_task::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
                     .await
             }
             To::Anywhere(resilient, known) => {
                 resilient
                     .call_from_task::<A, Result<V::Itself, E::Itself>>(
-                        procedure, arguments, terms, known, idempotent, posted, failed,
+                        procedure, arguments, terms, known, idempotent, failed,
                     )
                     .await
             }

@@ -25,14 +25,13 @@ const LOOKS: u32 = 64;
 const ROUNDS: u8 = 2;
 
 impl ClientEnd {
-    /// As [`call`](Self::call), for a task. Calls `posted` once the call was sent.
+    /// As [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         row: &ClientRow,
         procedure: u16,
         arguments: &A,
         terms: &CallTerms,
-        posted: impl FnOnce(),
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -57,7 +56,6 @@ impl ClientEnd {
             Ok(slot) => Answer::new(end, row, slot, under_way),
             Err(error) => return Err(failed(*error)),
         };
-        posted();
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, timer: None }).await {
             Ok(answer) if answer.linkage().late_reply().is_some() => {
                 match end.late_answer_of_task(answer, deadline, under_way).await {

@@ -1,0 +1,96 @@
+//! What synchronous ports cost: kernel entries, idle ports, one CPU.
+
+use super::Name;
+use super::process::Process;
+use underpass_tests::{Watchdog, cont, state_of, stop, switches_of, ticks_of, until};
+
+/// Raven, section 3.1: with ten threads on each side there is nearly always a message beside
+/// others.
+#[test]
+fn ten_threads_a_side_enter_the_kernel_for_less_than_every_second_message() {
+    let _watchdog = Watchdog::new("ten_threads_a_side_enter_the_kernel_for_less_than_every_second_message");
+    const EACH: u64 = 3_000;
+    let name = Name::new("entries");
+    // Each domain has a processor. On a busy machine it may lose it for a while, so that its peer
+    // sleeps. So the best of several tries counts.
+    until("a try without disturbance", || {
+        let mut owner = Process::owner(&name.0, 20, Some(0));
+        let mut sender = Process::sender(&name.0, Some(1 % cpus()));
+        owner.begin(&format!("serve 10 {EACH}"));
+        assert_eq!(owner.answer(), "serves");
+        sender.begin(&format!("flood 10 {EACH}"));
+        let entries: u64 = sender.answer().parse::<u64>().unwrap() + owner.answer().parse::<u64>().unwrap();
+        drop(owner);
+        let _ = std::fs::remove_file(underpass_tests::Room::directory().join(&name.0));
+        (2 * entries <= 10 * EACH).then_some(())
+    });
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, Into::into)
+}
+
+#[test]
+fn one_signal_is_enough_for_a_burst_and_for_its_replies() {
+    let _watchdog = Watchdog::new("one_signal_is_enough_for_a_burst_and_for_its_replies");
+    let name = Name::new("one-signal");
+    let mut owner = Process::owner(&name.0, 40, None);
+    let mut sender = Process::sender(&name.0, None);
+    // Its first messages find channels and threads.
+    owner.begin("serve 4 10");
+    assert_eq!(owner.answer(), "serves");
+    sender.begin("flood 4 10");
+    sender.answer();
+    owner.answer();
+    // The owner takes nothing before all of the burst is there.
+    stop(owner.pid());
+    assert_eq!(sender.does("begin 0 30"), "begun");
+    cont(owner.pid());
+    assert_eq!(owner.does("park 30"), "parked");
+    // And the sender takes nothing before all replies are there.
+    stop(sender.pid());
+    assert_eq!(owner.does("give"), "given");
+    cont(sender.pid());
+    let replies: Vec<_> = (0..30).map(|number: u64| (2 * number).to_string()).collect();
+    assert_eq!(sender.does("wait"), replies.join(" "));
+}
+
+/// A state that changes if the process does anything.
+fn state(pid: u32) -> (String, (u64, u64), u64) {
+    (state_of(pid), switches_of(pid), ticks_of(pid))
+}
+
+#[test]
+fn idle_ports_use_no_cpu() {
+    let _watchdog = Watchdog::new("idle_ports_use_no_cpu");
+    let name = Name::new("idle");
+    let mut owner = Process::owner(&name.0, 64, None);
+    let mut sender = Process::sender(&name.0, None);
+    sender.begin("begin 0 20");
+    assert_eq!(owner.does("park 20"), "parked");
+    sender.answer();
+    owner.begin("park 21");
+    sender.begin("wait");
+    for pid in [owner.pid(), sender.pid()] {
+        // The domain may wake a few more times before it rests.
+        until("a process that stays asleep", || {
+            let asleep = until("all kernel threads to sleep", || {
+                let (before, now) = (state(pid), state(pid));
+                (before == now && now.0.bytes().all(|state| state == b'S')).then_some(now)
+            });
+            (0..1_000).all(|_| state(pid) == asleep).then_some(())
+        });
+    }
+}
+
+#[test]
+fn both_sides_share_one_cpu() {
+    let _watchdog = Watchdog::new("both_sides_share_one_cpu");
+    let name = Name::new("one-cpu");
+    let mut owner = Process::owner(&name.0, 8, Some(0));
+    let mut sender = Process::sender(&name.0, Some(0));
+    owner.begin("serve 1 3000");
+    assert_eq!(owner.answer(), "serves");
+    assert!(sender.does("flood 1 3000").parse::<u64>().is_ok());
+    assert!(owner.answer().parse::<u64>().is_ok());
+}
