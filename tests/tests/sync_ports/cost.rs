@@ -1,7 +1,8 @@
 //! What synchronous ports cost: kernel entries, idle ports, one CPU.
 
-use super::Name;
 use super::process::Process;
+use super::{Name, Note};
+use underpass::port::sync::SyncPortSender;
 use underpass_tests::{Watchdog, cont, state_of, stop, switches_of, ticks_of, until};
 
 /// Raven, section 3.1: with ten threads on each side there is nearly always a message beside
@@ -31,28 +32,27 @@ fn cpus() -> usize {
 }
 
 #[test]
-fn one_signal_is_enough_for_a_burst_and_for_its_replies() {
-    let _watchdog = Watchdog::new("one_signal_is_enough_for_a_burst_and_for_its_replies");
-    let name = Name::new("one-signal");
-    let mut owner = Process::owner(&name.0, 40, None);
-    let mut sender = Process::sender(&name.0, None);
-    // Its first messages find channels and threads.
-    owner.begin("serve 4 10");
-    assert_eq!(owner.answer(), "serves");
-    sender.begin("flood 4 10");
-    sender.answer();
-    owner.answer();
+fn a_burst_is_not_signalled_message_by_message() {
+    let _watchdog = Watchdog::new("a_burst_is_not_signalled_message_by_message");
+    const BURST: u64 = 30;
+    let name = Name::new("burst-signals");
+    let mut owner = Process::owner(&name.0, BURST as usize, None);
+    let sender = SyncPortSender::<Note, u64>::connect(&name.0).unwrap();
     // The owner takes nothing before all of the burst is there.
     stop(owner.pid());
-    assert_eq!(sender.does("begin 0 30"), "begun");
+    let before = sender.counters();
+    let sent = || sender.counters().since(&before);
+    let pending: Vec<_> = (0..BURST).map(|number| sender.begin((number, vec![])).unwrap()).collect();
+    until("the burst", || (sent().calls == BURST).then_some(()));
+    // One signal, and what is repeated as long as the owner does not run.
+    let signals = sent().wakeups_sent;
+    assert!(signals < BURST / 2, "{signals} signals");
     cont(owner.pid());
-    assert_eq!(owner.does("park 30"), "parked");
-    // And the sender takes nothing before all replies are there.
-    stop(sender.pid());
+    assert_eq!(owner.does(&format!("park {BURST}")), "parked");
     assert_eq!(owner.does("give"), "given");
-    cont(sender.pid());
-    let replies: Vec<_> = (0..30).map(|number: u64| (2 * number).to_string()).collect();
-    assert_eq!(sender.does("wait"), replies.join(" "));
+    for (number, pending) in (0..).zip(pending) {
+        assert_eq!(pending.wait(), Ok(2 * number));
+    }
 }
 
 /// A state that changes if the process does anything.

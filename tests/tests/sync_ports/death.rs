@@ -21,6 +21,7 @@ fn a_dead_sender_leaves_replies_that_nobody_wants() {
     let mut sender = Process::sender(&name, None);
     let mut other = Process::sender(&name, None);
     assert_eq!(sender.does("begin 0 5"), "begun");
+    until("all messages", || (receiver.queued() == 5).then_some(()));
     let first = receiver.recv().unwrap();
     let from = first.from();
     let (_, parked) = first.take();
