@@ -1,5 +1,5 @@
 //! Asynchronous ports: queues of messages that are not answered. One domain owns a port, and any
-//! number of others send to it (Raven, section 3).
+//! number of others send to it (Raven, section 3). Those that are answered are in [`sync`].
 //!
 //! *Decides:* how a sender gets its lane, which lanes a receiver looks at, which thread is woken
 //! for what, and what becomes of messages when either side dies.

@@ -79,6 +79,8 @@ mod receiver;
 mod reply;
 mod sender;
 mod sender_end;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 pub use errors::SyncSendError;

@@ -479,10 +479,11 @@ pub mod io {
     pub use underpass_io::*;
 }
 
-/// Ports: messages that are not answered, from many domains to one.
+/// Ports: messages from many domains to one, which are answered later or never.
 ///
-/// A call waits for its reply. A message to a port does not: its sender goes on as soon as there is
-/// room, and the owner receives when it likes.
+/// A call waits until a handler has replied. A message to a port does not: its sender goes on as
+/// soon as there is room, and the owner receives when it likes. Senders to a [synchronous
+/// port](sync) wait for a reply, which the owner gives when it likes.
 pub mod port {
     #[doc(inline)]
     pub use underpass_port::*;

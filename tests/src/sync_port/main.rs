@@ -77,7 +77,7 @@ fn note(number: u64) -> Note {
     (number, vec![number as u8; 8])
 }
 
-/// Has `threads` threads run `work`, and returns the kernel entries that this domain made meanwhile.
+/// Has `threads` threads run `work`. Returns the kernel entries that this domain made meanwhile.
 fn kernel_entries(threads: u64, work: impl Fn() + Clone + Send + 'static) -> u64 {
     let before = underpass::counters();
     let threads: Vec<_> = (0..threads).map(|_| thread::spawn(work.clone())).collect();

@@ -1,4 +1,4 @@
-//! A message that was sent, and whose reply is to come.
+//! The reply to a message, before it has come.
 //!
 //! A user-level thread carries the message. So its slot of the connection is free as soon as the
 //! reply has come, or the call is answered late, whether anybody waits here or not.

@@ -20,7 +20,8 @@ impl WaiterSlot {
     }
 
     /// Registers the calling thread already when it posts, if it will block at once. The thread
-    /// then goes on to [`AwaitedReply::wait_noted`], and until there does nothing that could suspend it.
+    /// then goes on to [`AwaitedReply::wait_noted`], and until there does nothing that could
+    /// suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
         let caller = BlocksAtOnce::here()?;
