@@ -18,6 +18,7 @@ mod numbers;
 mod porter;
 mod probe;
 mod reception;
+mod rows;
 mod scales;
 mod server;
 mod shelf;
@@ -50,6 +51,7 @@ pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape
 pub use reception::{
     ANOTHER, PublicRoom, Puppet, Reception, ReceptionClient, Receptionist, SOMEBODY, Who, listen, obey,
 };
+pub use rows::{Ending, Row, Rows, RowsClient, Summed, Table, Torn};
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
 pub use shelf::{Board, Shelf, ShelfClient};

@@ -103,7 +103,8 @@ const ROOMS: &[Room] = &[
             "underpass-threads",
             "underpass-wire",
         ],
-        because: "a port is lanes between domains that have a binding, and threads that wait for them",
+        outside: Some(&["futures-core"]),
+        because: "a port is lanes between domains that have a binding, and threads that wait for them; async code reads a stream by the trait that all runtimes share",
         ..BARE
     },
     Room {

@@ -3,7 +3,7 @@
 //! This domain has made the pair of sockets, and keeps this end. The peer has the other one, and
 //! may send anything over it, as often as it likes.
 
-use crate::bell_thread::bell_thread;
+use crate::bell_thread::{Heard, bell_thread};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -65,7 +65,7 @@ impl Bell {
     /// There are too many watches.
     pub(crate) fn watch<R: Rung + 'static>(of: &Arc<R>) -> io::Result<()> {
         let bell = of.bell();
-        let of: Weak<dyn Rung> = Arc::downgrade(of) as Weak<dyn Rung>;
+        let of: Weak<dyn Heard> = Arc::downgrade(of) as Weak<dyn Heard>;
         bell_thread()?.add(bell.key, &bell.socket, of)
     }
 
@@ -129,19 +129,24 @@ impl Drop for Bell {
         if let Ok(thread) = bell_thread() {
             thread.remove(self.key, &self.socket);
         }
-        // From now on nothing more comes. Files that a peer has sent lie in the queue, and closing
-        // them may take as long as their maker likes. So another kernel thread closes them.
-        self.socket.hang_up();
-        loop {
-            match self.socket.look() {
-                Ok(next) if next.with_files => break,
-                Ok(_) if self.socket.receive_plain(&mut [0; 8]).is_ok_and(|received| received.len > 0) => {}
-                _ => return,
-            }
+        close(&self.socket);
+    }
+}
+
+/// Ends the connection, of which this domain has made both ends. The socket can be dropped then.
+pub(crate) fn close(socket: &Socket) {
+    // From now on nothing more comes. Files that a peer has sent lie in the queue, and closing them
+    // may take as long as their maker likes. So another kernel thread closes them.
+    socket.hang_up();
+    loop {
+        match socket.look() {
+            Ok(next) if next.with_files => break,
+            Ok(_) if socket.receive_plain(&mut [0; 8]).is_ok_and(|received| received.len > 0) => {}
+            _ => return,
         }
-        if let Ok(socket) = self.socket.as_fd().try_clone_to_owned() {
-            // Without a kernel thread the closure is dropped here, and this thread closes them.
-            let _ = std::thread::Builder::new().name("underpass-closer".to_owned()).spawn(|| drop(socket));
-        }
+    }
+    if let Ok(socket) = socket.as_fd().try_clone_to_owned() {
+        // Without a kernel thread the closure is dropped here, and this thread closes them.
+        let _ = std::thread::Builder::new().name("underpass-closer".to_owned()).spawn(|| drop(socket));
     }
 }

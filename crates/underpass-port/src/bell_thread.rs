@@ -24,7 +24,28 @@ pub(crate) struct BellThread {
 }
 
 #[derive(Default)]
-struct Bells(HashMap<u64, Weak<dyn Rung>>);
+struct Bells(HashMap<u64, Weak<dyn Heard>>);
+
+/// An end of a lane, of which the thread hears.
+pub(crate) trait Heard: Send + Sync {
+    /// Something has come of the end's bell, which `poller` watches. Returns whether more will.
+    fn heard(&self, poller: &Poller) -> bool;
+}
+
+impl<R: Rung> Heard for R {
+    fn heard(&self, poller: &Poller) -> bool {
+        match self.bell().read() {
+            BellNews::Nothing => {}
+            BellNews::Rang => self.rang(),
+            BellNews::HungUp => {
+                self.bell().stop(poller);
+                self.hung_up();
+                return false;
+            }
+        }
+        true
+    }
+}
 
 impl std::fmt::Debug for Bells {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -60,7 +81,7 @@ impl BellThread {
         self.keys.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut HashMap<u64, Weak<dyn Rung>>) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut HashMap<u64, Weak<dyn Heard>>) -> R) -> R {
         let _critical = critical();
         act(&mut self.bells.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
@@ -69,10 +90,20 @@ impl BellThread {
     ///
     /// # Errors
     /// There are too many watches.
-    pub(crate) fn add(&self, key: u64, socket: impl AsFd, of: Weak<dyn Rung>) -> io::Result<()> {
+    pub(crate) fn add(&self, key: u64, socket: impl AsFd, of: Weak<dyn Heard>) -> io::Result<()> {
         // First, so that a ring finds the bell.
         self.with(|bells| bells.insert(key, of));
         self.poller.add(socket, key).inspect_err(|_| drop(self.with(|bells| bells.remove(&key))))
+    }
+
+    /// As [`add`](Self::add), for a socket from which nothing is read
+    /// ([`Poller::add_for_room`]).
+    ///
+    /// # Errors
+    /// There are too many watches.
+    pub(crate) fn add_for_room(&self, key: u64, socket: impl AsFd, of: Weak<dyn Heard>) -> io::Result<()> {
+        self.with(|bells| bells.insert(key, of));
+        self.poller.add_for_room(socket, key).inspect_err(|_| drop(self.with(|bells| bells.remove(&key))))
     }
 
     /// Listens to it again.
@@ -110,19 +141,8 @@ impl BellThread {
     fn heard(&self, key: u64) {
         let of = self.with(|bells| bells.get(&key).and_then(Weak::upgrade));
         let Some(of) = of else { return };
-        match of.bell().read() {
-            BellNews::Nothing => {}
-            BellNews::Rang => of.rang(),
-            BellNews::HungUp => {
-                self.forget(key, &*of);
-                of.hung_up();
-            }
+        if !of.heard(&self.poller) {
+            self.with(|bells| bells.remove(&key));
         }
-    }
-
-    /// Nothing more will come of this bell.
-    fn forget(&self, key: u64, of: &dyn Rung) {
-        self.with(|bells| bells.remove(&key));
-        of.bell().stop(&self.poller);
     }
 }

@@ -62,6 +62,7 @@ mod receiver;
 mod sender;
 mod sender_end;
 pub mod signal;
+pub mod stream;
 pub mod sync;
 #[cfg(test)]
 mod tests;

@@ -19,4 +19,13 @@ impl WaitUntil {
         // A time that the clock does not reach is no limit.
         Instant::now().checked_add(span).map_or(Self::Endless, Self::Until)
     }
+
+    /// Until the sooner of both.
+    pub(crate) fn or_sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Now, _) | (_, Self::Now) => Self::Now,
+            (Self::Endless, limit) | (limit, Self::Endless) => limit,
+            (Self::Until(one), Self::Until(two)) => Self::Until(one.min(two)),
+        }
+    }
 }

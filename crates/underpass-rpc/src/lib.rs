@@ -50,6 +50,8 @@ pub use dispatch::deferred_reply::DeferredReply;
 pub use dispatch::exclusive::Exclusive;
 pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
+#[doc(hidden)]
+pub use payload::passed_file::PassedSocket;
 pub use payload::sealed::{Sealed, SealedWriter};
 pub use payload::shared::{Shared, SharedLater};
 pub use underpass_channel::{Copied, copied};

@@ -489,6 +489,12 @@ pub mod port {
     pub use underpass_port::*;
 }
 
+/// Streams: arguments and results of a call that come item by item, in either direction.
+pub mod stream {
+    #[doc(inline)]
+    pub use underpass_port::stream::*;
+}
+
 /// Sandboxed domains, which can do nothing but serve and call their bindings: see [`Sandbox`].
 ///
 /// A program puts a part of itself, or another program, behind a binding. It takes everything else

@@ -17,6 +17,8 @@ pub enum LaneWord {
     Taken,
     /// Changes whenever the sender has changed one of its counts.
     Counted,
+    /// What the receiver says of its end: bits that the lane's user chooses.
+    Closed,
 }
 
 /// One end of a lane.
@@ -37,6 +39,7 @@ impl LaneWord {
             Self::Finished => 16,
             Self::Counted => 24,
             Self::Taken => 128,
+            Self::Closed => 136,
         }
     }
 }
@@ -83,6 +86,19 @@ pub trait LaneMemory {
     /// If the ring ends before the bytes do.
     fn get(&self, at: usize, out: &mut [u8]);
 
+    /// The sender tells that it will post no more, and why. `why` is not 0. Its meaning is up to
+    /// the lane's user.
+    fn finish(&self, why: u64) {
+        // SYNC with `Finished` load in `LaneReceiver::finished`: all posts.
+        self.word(LaneWord::Finished).store(why, Ordering::Release);
+    }
+
+    /// The receiver adds `bits` to what it says of its end.
+    fn close(&self, bits: u64) {
+        // SYNC with `Closed` load in `LaneSender::closed`: what the receiver did before.
+        self.word(LaneWord::Closed).fetch_or(bits, Ordering::Release);
+    }
+
     /// Whether the system has refused a page of the memory. What was put there did not reach the
     /// other end.
     fn is_damaged(&self) -> bool {
@@ -93,7 +109,7 @@ pub trait LaneMemory {
 /// The memory of a lane on the heap.
 #[derive(Debug)]
 pub struct HeapLane {
-    words: [AtomicU64; 5],
+    words: [AtomicU64; 6],
     counts: Box<[AtomicU64]>,
     attention: [AtomicU32; 2],
     ring: Box<[AtomicU64]>,
@@ -103,7 +119,7 @@ impl HeapLane {
     /// Zeros.
     pub fn new(sizes: LaneSizes) -> Self {
         Self {
-            words: [(); 5].map(|()| AtomicU64::new(0)),
+            words: [(); 6].map(|()| AtomicU64::new(0)),
             counts: (0..COUNTS).map(|_| AtomicU64::new(0)).collect(),
             attention: [(); 2].map(|()| AtomicU32::new(0)),
             ring: (0..sizes.bytes() / 8).map(|_| AtomicU64::new(0)).collect(),

@@ -262,7 +262,12 @@ impl<M: LaneMemory> LaneReceiver<M> {
 
     /// Whether the sender has said that it will post no more. All of its messages are there then.
     pub fn is_finished(&self) -> bool {
-        // SYNC with `Finished` store in `LaneSender::finish`: all posts.
-        self.ring.memory.word(LaneWord::Finished).load(Ordering::Acquire) != 0
+        self.finished() != 0
+    }
+
+    /// Why the sender will post no more, as it says. 0 as long as it may.
+    pub fn finished(&self) -> u64 {
+        // SYNC with `Finished` store in `LaneMemory::finish`: all posts.
+        self.ring.memory.word(LaneWord::Finished).load(Ordering::Acquire)
     }
 }

@@ -239,8 +239,13 @@ impl<M: LaneMemory> LaneSender<M> {
 
     /// Tells the receiver that no message will follow.
     pub fn finish(&self) {
-        // SYNC with `Finished` load in `LaneReceiver::is_finished`: all posts.
-        self.ring.memory.word(LaneWord::Finished).store(1, Ordering::Release);
+        self.ring.memory.finish(1);
+    }
+
+    /// What the receiver has said of its end: bits, 0 at first.
+    pub fn closed(&self) -> u64 {
+        // SYNC with `Closed` fetch_or in `LaneMemory::close`: what it did before.
+        self.ring.memory.word(LaneWord::Closed).load(Ordering::Acquire)
     }
 
     /// The messages that the receiver has not received, oldest first, with their numbers. Call it

@@ -353,6 +353,14 @@ impl SendingEnd {
     pub fn hang_up(&self) {
         socket::hang_up(&self.fd);
     }
+
+    /// Whether the other end has hung up or is closed. This takes no lock that a peer can hold.
+    pub fn is_over(&self) -> bool {
+        let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        let mut file = [PollFd::new(&self.fd, PollFlags::RDHUP)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut file, Some(&now)), Ok(1)) && file[0].revents().intersects(over)
+    }
 }
 
 impl From<SendingEnd> for OwnedFd {

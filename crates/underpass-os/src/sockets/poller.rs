@@ -56,6 +56,17 @@ impl Poller {
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
     }
 
+    /// Reports each time that the peer takes a message of `file` out, which makes room there, and
+    /// that the peer is gone. It reports once at first, too. Nothing is ever read from `file`, so
+    /// it may be an end that a peer has made.
+    ///
+    /// # Errors
+    /// The errors of [`add`](Self::add).
+    pub fn add_for_room(&self, file: impl AsFd, key: u64) -> io::Result<()> {
+        let what = epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
+    }
+
     /// Reports nothing more about `file`, which is watched under `key`, except one time that its
     /// peer is gone.
     pub fn quieten(&self, file: impl AsFd, key: u64) {

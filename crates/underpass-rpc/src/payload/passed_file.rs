@@ -173,9 +173,10 @@ impl PassedFile {
     }
 }
 
-/// An end of a connection that a peer has made. This side sends over it, and does nothing else.
+/// An end of a connection that a peer has made. This side sends over it, and does nothing else. The
+/// file thread of the peer's user closes it.
 #[derive(Debug)]
-pub(crate) struct PassedSocket {
+pub struct PassedSocket {
     /// `Some` until it is dropped.
     end: Option<SendingEnd>,
     unclosed: Arc<Unclosed>,
@@ -186,13 +187,17 @@ impl PassedSocket {
     ///
     /// # Errors
     /// `InvalidData` if it is no such end.
-    pub(crate) fn adopt(file: OwnedFd) -> io::Result<Self> {
+    pub fn adopt(file: OwnedFd) -> io::Result<Self> {
         let end = SendingEnd::adopt(file)?;
         let unclosed = Unclosed::of_peer(&end);
         Ok(Self { end: Some(end), unclosed })
     }
 
-    pub(crate) fn end(&self) -> &SendingEnd {
+    /// The end, to send over.
+    ///
+    /// # Panics
+    /// Never: it is there until this is dropped.
+    pub fn end(&self) -> &SendingEnd {
         self.end.as_ref().expect("it is there until it is dropped")
     }
 

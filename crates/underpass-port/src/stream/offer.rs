@@ -1,0 +1,96 @@
+//! A stream as a value: the files that lead to it, and its sizes.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use underpass_channel::{LaneSizes, MappedLane, WhenFull};
+use underpass_os::{Socket, kind};
+use underpass_rpc::PassedSocket;
+use underpass_threads::blocking;
+use underpass_wire::{Decode, DecodeError, Encode, Sink, Source};
+
+/// A reader maps no stream that takes more.
+pub(crate) const MOST_MEMORY: usize = 64 << 20;
+
+/// Items, the longest record, bytes of the ring, and whether barriers reach the writer.
+type Told = (u64, u64, u64, bool);
+
+/// What a reader needs to take a stream.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) sizes: LaneSizes,
+    /// Whether barriers reach the writer.
+    pub(crate) light: bool,
+    pub(crate) memory: OwnedFd,
+    /// The socket by which the reader rings when there is room.
+    pub(crate) room: OwnedFd,
+    /// The socket in which it leaves the token.
+    pub(crate) token: OwnedFd,
+}
+
+/// An offer, as its reader uses it.
+pub(crate) struct TakenOffer {
+    pub(crate) sizes: LaneSizes,
+    pub(crate) light: bool,
+    pub(crate) memory: MappedLane,
+    pub(crate) room: PassedSocket,
+    pub(crate) token: PassedSocket,
+}
+
+impl Offer {
+    /// Bytes of the value.
+    pub(crate) const SIZE: usize = match <Told as Encode>::FIXED {
+        Some(size) => size,
+        None => panic!("numbers have a fixed size"),
+    };
+
+    /// Puts the value: its bytes, and the files beside them.
+    pub(crate) fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
+        let (items, longest, bytes) = (self.sizes.items(), self.sizes.longest(), self.sizes.bytes());
+        let told: Told = (items as u64, longest as u64, bytes as u64, self.light);
+        told.encode(to);
+        [&self.memory, &self.room, &self.token].into_iter().for_each(|file| to.put_file(file.as_fd()));
+    }
+
+    /// Takes a value that a peer wrote.
+    ///
+    /// # Errors
+    /// It is no stream.
+    pub(crate) fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+        const NONE: DecodeError = DecodeError::BadValue { of: "Stream" };
+        let (items, longest, bytes, light) = Told::decode(from)?;
+        let size = |told: u64| usize::try_from(told).map_err(|_| NONE);
+        let sizes = LaneSizes::with_bytes(size(items)?, size(longest)?, size(bytes)?, WhenFull::Refuse);
+        let sizes = sizes.map_err(|_| NONE)?;
+        // An honest writer has rounded the bytes up already.
+        if sizes.bytes() as u64 != bytes || sizes.memory() > MOST_MEMORY {
+            return Err(NONE);
+        }
+        let mut files = Vec::with_capacity(3);
+        for _ in 0..3 {
+            files.push(from.take_file()?);
+        }
+        let are_ends = kind::is_memory(&files[0]) && files[1..].iter().all(Socket::is_one);
+        let Ok([memory, room, token]) = <[OwnedFd; 3]>::try_from(files).map_err(|files| {
+            debug_assert!(false, "{} files", files.len());
+        }) else {
+            return Err(NONE);
+        };
+        if !are_ends {
+            // To close a file of an unknown kind may take long.
+            blocking(|| drop((memory, room, token)));
+            return Err(NONE);
+        }
+        Ok(Self { sizes, light, memory, room, token })
+    }
+
+    /// Maps the memory, and adopts the sockets.
+    ///
+    /// # Errors
+    /// The memory is none of these sizes, or there is no room for it.
+    pub(crate) fn take(self) -> io::Result<TakenOffer> {
+        // First, so that the file threads close them whatever comes.
+        let (room, token) = (PassedSocket::adopt(self.room)?, PassedSocket::adopt(self.token)?);
+        let memory = MappedLane::adopt(self.memory.as_fd(), self.sizes)?;
+        Ok(TakenOffer { sizes: self.sizes, light: self.light, memory, room, token })
+    }
+}

@@ -1,0 +1,106 @@
+//! The reader's end of a stream, as the thread of the bells and the binding know it.
+
+use crate::bell_thread::{Heard, bell_thread};
+use crate::stream::binding::EndsWithBinding;
+use crate::stream::token::{TokenLeaver, TokenNews};
+use crate::stream::words::{CLOSED_WITH_BINDING, DROPPED, LIGHT, TAKEN};
+use crate::waiters::Waiters;
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use underpass_channel::{LaneMemory, MappedLane};
+use underpass_os::{Poller, barrier, fork};
+use underpass_rpc::PassedSocket;
+
+/// The writer has hung up, or its domain has died.
+pub(crate) const HUNG_UP: u8 = 1;
+/// The binding has ended.
+pub(crate) const BINDING_ENDED: u8 = 2;
+/// The writer has caused more reports than an honest one can.
+pub(crate) const FLOODED: u8 = 4;
+/// The system has refused what a wait needs.
+pub(crate) const NO_ROOM: u8 = 8;
+
+/// The reader's end.
+#[derive(Debug)]
+pub(crate) struct ReaderEnd {
+    pub(crate) token: TokenLeaver,
+    /// By which the reader rings when there is room.
+    room: PassedSocket,
+    pub(crate) memory: Arc<MappedLane>,
+    pub(crate) waiters: Waiters,
+    over: AtomicU8,
+}
+
+impl ReaderEnd {
+    /// Takes the stream of `memory`, and begins to listen.
+    ///
+    /// # Errors
+    /// There are too many watches, or no kernel thread can be started.
+    pub(crate) fn take(
+        memory: Arc<MappedLane>,
+        room: PassedSocket,
+        token: PassedSocket,
+    ) -> io::Result<Arc<Self>> {
+        let token = TokenLeaver::new(token)?;
+        let end = Arc::new(Self { token, room, memory, waiters: Waiters::new(), over: AtomicU8::new(0) });
+        let heard: Weak<dyn Heard> = Arc::downgrade(&end) as Weak<dyn Heard>;
+        bell_thread()?.add_for_room(end.token.key(), end.token.socket().end(), heard)?;
+        end.memory.close(if barrier::register() { TAKEN | LIGHT } else { TAKEN });
+        Ok(end)
+    }
+
+    /// How the stream has ended, in bits. 0 if it has not.
+    pub(crate) fn over(&self) -> u8 {
+        // SYNC with `over` fetch_or in `ends`: what the writer had posted before.
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn ends(&self, how: u8) {
+        // SYNC with `over` load in `over`.
+        self.over.fetch_or(how, Ordering::Release);
+        self.waiters.ring();
+    }
+
+    /// Rings for the writer, which waits for room.
+    #[cold]
+    pub(crate) fn ring_for_room(&self) {
+        // If the writer does not read its bell, a ring waits there already. If it is gone, nobody
+        // waits.
+        let _ = self.room.end().send(&[1], &[]);
+    }
+}
+
+impl Heard for ReaderEnd {
+    fn heard(&self, poller: &Poller) -> bool {
+        let how = match self.token.hear() {
+            TokenNews::Nothing => return true,
+            TokenNews::Rang => {
+                self.waiters.ring();
+                return true;
+            }
+            TokenNews::HungUp => HUNG_UP,
+            TokenNews::Flood => FLOODED,
+        };
+        self.token.stop(poller);
+        self.ends(how);
+        false
+    }
+}
+
+impl EndsWithBinding for ReaderEnd {
+    fn binding_ended(&self) {
+        self.memory.close(CLOSED_WITH_BINDING);
+        self.ends(BINDING_ENDED);
+        self.room.end().hang_up();
+    }
+}
+
+impl Drop for ReaderEnd {
+    fn drop(&mut self) {
+        if !fork::is_forked() {
+            self.memory.close(DROPPED);
+            self.room.end().hang_up();
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The writer's end of a stream.
+
+use crate::bell::{Bell, Rung};
+use crate::guard::lock;
+use crate::quota::Charge;
+use crate::stream::binding::EndsWithBinding;
+use crate::stream::errors::StreamSendError;
+use crate::stream::token::TokenTaker;
+use crate::stream::words::{ABANDONED, CLOSED_WITH_BINDING, DROPPED, ENDED_WITH_BINDING, LIGHT, TAKEN};
+use crate::wait_until::WaitUntil;
+use crate::waiters::{Unwoken, Waiters};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use underpass_channel::{Doorbell, Fence, LaneMemory, LaneSender, MappedLane, Unposted};
+use underpass_os::{barrier, fork};
+use underpass_sync::{Mutex, MutexGuard};
+use underpass_wire::{Encode, Sink};
+
+/// The reader has hung up, or its domain has died.
+const HUNG_UP: u8 = 1;
+/// The binding has ended.
+const BINDING_ENDED: u8 = 2;
+
+/// Every so many items the writer looks whether the reader's barriers have reached it.
+const FENCE_LOOKS: u64 = 64;
+
+/// The writer's end.
+#[derive(Debug)]
+pub(crate) struct WriterEnd {
+    posting: Mutex<Posting>,
+    memory: Arc<MappedLane>,
+    /// The reader rings it when there is room.
+    room: Bell,
+    token: TokenTaker,
+    waiters: Waiters,
+    over: AtomicU8,
+    /// Whether the memory says already that nothing follows.
+    finished: AtomicBool,
+    _charge: Option<Charge>,
+}
+
+/// What sends need a lock for.
+#[derive(Debug)]
+pub(crate) struct Posting {
+    lane: LaneSender<MappedLane>,
+    fence: Fence,
+}
+
+impl WriterEnd {
+    pub(crate) fn new(
+        lane: LaneSender<MappedLane>,
+        memory: Arc<MappedLane>,
+        room: Bell,
+        token: TokenTaker,
+        charge: Option<Charge>,
+    ) -> Self {
+        Self {
+            posting: Mutex::new(Posting { lane, fence: Fence::Full }),
+            memory,
+            room,
+            token,
+            waiters: Waiters::new(),
+            over: AtomicU8::new(0),
+            finished: AtomicBool::new(false),
+            _charge: charge,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Posting> {
+        lock(&self.posting)
+    }
+
+    /// Why nothing can be sent any more.
+    #[inline]
+    pub(crate) fn over(&self) -> Option<StreamSendError> {
+        // SYNC with `over` fetch_or in `ends`: what the reader has said of its end.
+        match self.over.load(Ordering::Acquire) {
+            0 if !fork::is_forked() => None,
+            how => Some(self.why(how)),
+        }
+    }
+
+    #[cold]
+    fn why(&self, how: u8) -> StreamSendError {
+        // A child has none of its parent's lanes.
+        if fork::is_forked() {
+            return StreamSendError::ReaderDropped;
+        }
+        let closed = self.lock().lane.closed();
+        if how & BINDING_ENDED != 0 || closed & CLOSED_WITH_BINDING != 0 {
+            StreamSendError::BindingEnded
+        } else if closed & TAKEN != 0 && closed & DROPPED == 0 {
+            StreamSendError::PeerDied
+        } else {
+            StreamSendError::ReaderDropped
+        }
+    }
+
+    fn ends(&self, how: u8) {
+        // SYNC with `over` load in `over`.
+        self.over.fetch_or(how, Ordering::Release);
+        self.waiters.ring();
+    }
+
+    /// Sends a record, once. `Full` if there is no room.
+    #[inline]
+    pub(crate) fn try_send(&self, kind: u8, value: &(impl Encode + ?Sized)) -> Result<(), StreamSendError> {
+        if let Some(why) = self.over() {
+            // Others may wait for room in vain.
+            self.waiters.ring();
+            return Err(why);
+        }
+        let mut posting = self.lock();
+        let mut record = posting.lane.reserve(1 + value.size()).map_err(refusal)?;
+        record.put(&[kind]);
+        value.encode(&mut record);
+        let (number, _) = record.commit(0).map_err(refusal)?;
+        if number.is_multiple_of(FENCE_LOOKS) {
+            posting.learn_fence();
+        }
+        self.posted(posting);
+        Ok(())
+    }
+
+    /// A record was posted: rings if the reader waits, and hands on to threads that wait for room.
+    #[inline]
+    fn posted(&self, mut posting: MutexGuard<'_, Posting>) {
+        let doorbell = posting.lane.after_post(posting.fence);
+        let hand_on = self.waiters.any() && self.announce_wait(&mut posting, 0);
+        drop(posting);
+        if doorbell != Doorbell::None {
+            self.token.ring();
+        }
+        if hand_on {
+            self.waiters.ring();
+        }
+    }
+
+    /// *Wait, W1 to W3.* Returns whether there may be room for `most` bytes.
+    fn announce_wait(&self, posting: &mut MutexGuard<'_, Posting>, most: usize) -> bool {
+        self.room.listen();
+        posting.lane.announce_wait();
+        barrier::heavy();
+        // A lane that makes no sense refuses the item.
+        posting.lane.could_post(most).unwrap_or(true)
+    }
+
+    /// Waits until there may be room for a record of `most` bytes.
+    #[cold]
+    pub(crate) fn wait_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), StreamSendError> {
+        let mut posting = self.lock();
+        let waiting = self.waiters.enter();
+        let room = self.announce_wait(&mut posting, most);
+        drop(posting);
+        if room || self.over().is_some() {
+            return Ok(());
+        }
+        let woken = self.waiters.wait(limit);
+        drop(waiting);
+        woken.map_err(|why| match why {
+            Unwoken::Late => StreamSendError::Timeout,
+            Unwoken::Cancelled => StreamSendError::Cancelled,
+        })
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), for a task.
+    pub(crate) fn poll_room(&self, most: usize, task: &Context<'_>) -> Poll<()> {
+        let mut posting = self.lock();
+        self.waiters.leave_waker(task.waker());
+        let room = self.announce_wait(&mut posting, most);
+        drop(posting);
+        if room || self.over().is_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// How many items the reader has not taken.
+    pub(crate) fn queued(&self) -> u64 {
+        if fork::is_forked() { 0 } else { self.lock().lane.queued().unwrap_or(0) }
+    }
+
+    /// Tells the reader that nothing follows, and why, unless that was told already.
+    pub(crate) fn finish(&self, why: u64) {
+        // Relaxed: it only decides who writes the word.
+        if !self.finished.swap(true, Ordering::Relaxed) {
+            self.memory.finish(why);
+        }
+    }
+}
+
+impl Posting {
+    #[cold]
+    fn learn_fence(&mut self) {
+        // The reader's barriers reach every registered domain.
+        if self.lane.closed() & LIGHT != 0 && barrier::register() {
+            self.fence = Fence::Light;
+        }
+    }
+}
+
+impl Rung for WriterEnd {
+    fn bell(&self) -> &Bell {
+        &self.room
+    }
+
+    fn rang(&self) {
+        self.waiters.ring();
+    }
+
+    fn hung_up(&self) {
+        self.ends(HUNG_UP);
+    }
+}
+
+impl EndsWithBinding for WriterEnd {
+    fn binding_ended(&self) {
+        self.finish(ENDED_WITH_BINDING);
+        self.ends(BINDING_ENDED);
+        self.token.hang_up();
+    }
+}
+
+impl Drop for WriterEnd {
+    fn drop(&mut self) {
+        if !fork::is_forked() {
+            self.finish(ABANDONED);
+        }
+    }
+}
+
+/// The error for what the lane refuses.
+fn refusal(why: Unposted) -> StreamSendError {
+    match why {
+        Unposted::Full => StreamSendError::Full,
+        Unposted::TooLong => StreamSendError::TooLong,
+        Unposted::Damaged => StreamSendError::NoMemory,
+        Unposted::Malformed => StreamSendError::Malformed,
+    }
+}
