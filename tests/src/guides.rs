@@ -20,5 +20,7 @@ mod sandboxing {}
 mod shared_memory {}
 #[doc = include_str!("../../doc/guides/state-of-each-client.md")]
 mod state_of_each_client {}
+#[doc = include_str!("../../doc/guides/streams.md")]
+mod streams {}
 #[doc = include_str!("../../doc/guides/versions.md")]
 mod versions {}

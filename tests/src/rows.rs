@@ -97,6 +97,8 @@ pub trait Rows {
     fn drop_kept(&self) -> Result<(), CallError>;
     /// How its writers and its readers of kept streams have ended, in this order of time.
     fn reports(&self) -> Result<Vec<String>, CallError>;
+    /// A stream with credit for this many bytes, of which none comes.
+    fn large(&self, bytes: u64) -> Result<Stream<Row>, CallError>;
     /// What is sent if an item has an open file.
     fn files(&self) -> Result<String, CallError>;
 }
@@ -182,6 +184,14 @@ impl Rows for Table {
 
     fn reports(&self) -> Result<Vec<String>, CallError> {
         Ok(lock(&self.reports).clone())
+    }
+
+    fn large(&self, bytes: u64) -> Result<Stream<Row>, CallError> {
+        let (sender, stream) = StreamOptions::new().bytes(bytes as usize).open()?;
+        drop(thread::spawn(move || {
+            crate::until("the end of the stream", || sender.ended());
+        }));
+        Ok(stream)
     }
 
     fn files(&self) -> Result<String, CallError> {

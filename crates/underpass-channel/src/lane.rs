@@ -4,6 +4,7 @@
 //! The receiver makes the memory, and passes the file. Neither end trusts what the other can write.
 #![doc = include_str!("lane/README.md")]
 
+mod bell_byte;
 mod memory;
 mod receiver;
 mod sender;
@@ -14,6 +15,7 @@ mod tests;
 #[cfg(not(underpass_loom))]
 mod mapped;
 
+pub use bell_byte::{BellByte, BellByteNews};
 #[cfg(not(underpass_loom))]
 pub use mapped::MappedLane;
 pub use memory::{COUNTS, HeapLane, LaneEnd, LaneMemory, LaneWord};

@@ -45,8 +45,8 @@ pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
 pub use lane::MappedLane;
 pub use lane::{
-    BadLaneSizes, COUNTS, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver, LaneSender, LaneSizes,
-    LaneWord, Reservation, Unposted, WhenFull,
+    BadLaneSizes, BellByte, BellByteNews, COUNTS, HeapLane, LaneEnd, LaneHead, LaneMemory, LaneReceiver,
+    LaneSender, LaneSizes, LaneWord, Reservation, Unposted, WhenFull,
 };
 #[cfg(not(underpass_loom))]
 #[doc(hidden)] // For memory that more than two domains share.

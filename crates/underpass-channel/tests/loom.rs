@@ -6,6 +6,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc as Shared;
+#[path = "loom/bell_byte.rs"]
+mod bell_byte;
 #[path = "loom/donation.rs"]
 mod donation;
 #[path = "loom/lane.rs"]

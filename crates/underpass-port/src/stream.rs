@@ -83,6 +83,7 @@
 //! waits.
 #![doc = include_str!("stream/README.md")]
 
+mod bell_byte;
 mod binding;
 mod errors;
 mod offer;
@@ -93,7 +94,6 @@ mod reader_end;
 mod sender;
 #[cfg(test)]
 mod tests;
-mod token;
 mod words;
 mod writer_end;
 

@@ -20,6 +20,15 @@ impl WaitUntil {
         Instant::now().checked_add(span).map_or(Self::Endless, Self::Until)
     }
 
+    /// Whether that time has come.
+    pub(crate) fn is_over(self) -> bool {
+        match self {
+            Self::Now => true,
+            Self::Until(deadline) => Instant::now() >= deadline,
+            Self::Endless => false,
+        }
+    }
+
     /// Until the sooner of both.
     pub(crate) fn or_sooner(self, other: Self) -> Self {
         match (self, other) {

@@ -4,7 +4,7 @@ use super::process::Process;
 use super::served;
 use std::time::{Duration, Instant};
 use underpass::stream::{StreamError, StreamOptions, StreamSendError};
-use underpass::thread;
+use underpass::{CallError, thread};
 use underpass_tests::{Ending, Room, Row, Rows, Summed, Watchdog, until};
 
 const ROWS: u64 = 200_000;
@@ -135,6 +135,24 @@ fn waits_end_at_deadlines() {
 fn items_with_open_files_are_refused() {
     let _watchdog = Watchdog::new("items_with_open_files_are_refused");
     assert_eq!(served("files").table.files().unwrap(), "Err(TooLong)");
+}
+
+#[test]
+fn the_streams_of_a_user_take_a_bounded_memory() {
+    let _watchdog = Watchdog::new("the_streams_of_a_user_take_a_bounded_memory");
+    let served = served("memory");
+    let large = || served.table.large(32 << 20);
+    let mut kept: Vec<_> = (0..7).map(|_| large().unwrap()).collect();
+    let full = large().unwrap_err();
+    assert!(
+        matches!(&full, CallError::NoResources(_, why) if why.contains("memory as they may")),
+        "{full:?}"
+    );
+    let too_large = served.table.large(64 << 20).unwrap_err();
+    assert!(matches!(too_large, CallError::NoResources(..)), "{too_large:?}");
+    // One that is dropped makes room for another.
+    drop(kept.pop());
+    until("room for one more", || large().ok());
 }
 
 #[test]

@@ -125,3 +125,34 @@ impl Poller {
             .collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Socket;
+    use crate::foreign::SendingEnd;
+
+    #[test]
+    fn an_end_that_is_never_read_hears_of_messages_that_were_taken_and_of_the_end() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let end = SendingEnd::adopt(theirs).unwrap();
+        let poller = Poller::new().unwrap();
+        poller.add_for_room(&end, 7).unwrap();
+        let events = || poller.wait(Some(0)).unwrap();
+        assert_eq!((events(), events()), (vec![Ready::File(7)], vec![]), "once at first");
+        for _ in 0..3 {
+            end.send(&[1], &[]).unwrap();
+            assert_eq!(events(), [], "nothing was taken");
+            ours.look().unwrap();
+            assert_eq!(events(), [], "nor by a look");
+            assert_eq!(ours.receive(&mut [0; 8]).unwrap().len, 1);
+            assert_eq!((events(), events()), (vec![Ready::File(7)], vec![]));
+            assert!(!end.is_over());
+        }
+        drop(ours);
+        assert_eq!((events(), end.is_over()), (vec![Ready::File(7)], true));
+        let (ours, theirs) = Socket::pair().unwrap();
+        ours.hang_up();
+        assert!(SendingEnd::adopt(theirs).unwrap().is_over());
+    }
+}

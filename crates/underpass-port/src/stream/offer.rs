@@ -23,8 +23,8 @@ pub(crate) struct Offer {
     pub(crate) memory: OwnedFd,
     /// The socket by which the reader rings when there is room.
     pub(crate) room: OwnedFd,
-    /// The socket in which it leaves the token.
-    pub(crate) token: OwnedFd,
+    /// The socket in which it leaves the bell byte.
+    pub(crate) bell: OwnedFd,
 }
 
 /// An offer, as its reader uses it.
@@ -33,7 +33,7 @@ pub(crate) struct TakenOffer {
     pub(crate) light: bool,
     pub(crate) memory: MappedLane,
     pub(crate) room: PassedSocket,
-    pub(crate) token: PassedSocket,
+    pub(crate) bell: PassedSocket,
 }
 
 impl Offer {
@@ -48,7 +48,7 @@ impl Offer {
         let (items, longest, bytes) = (self.sizes.items(), self.sizes.longest(), self.sizes.bytes());
         let told: Told = (items as u64, longest as u64, bytes as u64, self.light);
         told.encode(to);
-        [&self.memory, &self.room, &self.token].into_iter().for_each(|file| to.put_file(file.as_fd()));
+        [&self.memory, &self.room, &self.bell].into_iter().for_each(|file| to.put_file(file.as_fd()));
     }
 
     /// Takes a value that a peer wrote.
@@ -66,21 +66,27 @@ impl Offer {
             return Err(NONE);
         }
         let mut files = Vec::with_capacity(3);
-        for _ in 0..3 {
-            files.push(from.take_file()?);
+        while files.len() < 3 {
+            match from.take_file() {
+                Ok(file) => files.push(file),
+                Err(e) => {
+                    blocking(|| drop(files));
+                    return Err(e);
+                }
+            }
         }
         let are_ends = kind::is_memory(&files[0]) && files[1..].iter().all(Socket::is_one);
-        let Ok([memory, room, token]) = <[OwnedFd; 3]>::try_from(files).map_err(|files| {
+        let Ok([memory, room, bell]) = <[OwnedFd; 3]>::try_from(files).map_err(|files| {
             debug_assert!(false, "{} files", files.len());
         }) else {
             return Err(NONE);
         };
         if !are_ends {
             // To close a file of an unknown kind may take long.
-            blocking(|| drop((memory, room, token)));
+            blocking(|| drop((memory, room, bell)));
             return Err(NONE);
         }
-        Ok(Self { sizes, light, memory, room, token })
+        Ok(Self { sizes, light, memory, room, bell })
     }
 
     /// Maps the memory, and adopts the sockets.
@@ -89,8 +95,8 @@ impl Offer {
     /// The memory is none of these sizes, or there is no room for it.
     pub(crate) fn take(self) -> io::Result<TakenOffer> {
         // First, so that the file threads close them whatever comes.
-        let (room, token) = (PassedSocket::adopt(self.room)?, PassedSocket::adopt(self.token)?);
+        let (room, bell) = (PassedSocket::adopt(self.room)?, PassedSocket::adopt(self.bell)?);
         let memory = MappedLane::adopt(self.memory.as_fd(), self.sizes)?;
-        Ok(TakenOffer { sizes: self.sizes, light: self.light, memory, room, token })
+        Ok(TakenOffer { sizes: self.sizes, light: self.light, memory, room, bell })
     }
 }

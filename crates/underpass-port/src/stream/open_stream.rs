@@ -34,6 +34,9 @@ struct Rest {
     most: usize,
 }
 
+/// How often a task looks in one poll. A hostile writer may wake it for nothing, again and again.
+const POLL_LOOKS: u32 = 16;
+
 /// What a look has found.
 enum Look<T, E> {
     Item(T),
@@ -50,7 +53,7 @@ impl OpenStream {
     pub(crate) fn take(offer: Offer) -> io::Result<Self> {
         let taken = offer.take()?;
         let memory = Arc::new(taken.memory);
-        let end = ReaderEnd::take(memory.clone(), taken.room, taken.token)?;
+        let end = ReaderEnd::take(memory.clone(), taken.room, taken.bell)?;
         // The writer says `light` if barriers reach it.
         let fence = if taken.light && barrier::register() { Fence::Light } else { Fence::Full };
         let receiver = LaneReceiver::new(memory, taken.sizes);
@@ -71,12 +74,16 @@ impl OpenStream {
         &mut self,
         limit: WaitUntil,
     ) -> Result<Option<T>, StreamError<E>> {
+        let mut waited = false;
         loop {
             match self.look() {
                 Look::Item(item) => return Ok(Some(item)),
                 Look::End(how) => return how.map(|()| None),
+                // A hostile writer may wake this end for nothing, again and again.
+                Look::Nothing if waited && limit.is_over() => return Err(StreamError::Timeout),
                 Look::Nothing => self.wait(limit)?,
             }
+            waited = true;
         }
     }
 
@@ -85,7 +92,7 @@ impl OpenStream {
         &mut self,
         task: &Context<'_>,
     ) -> Poll<Result<Option<T>, StreamError<E>>> {
-        loop {
+        for _ in 0..POLL_LOOKS {
             match self.look() {
                 Look::Item(item) => return Poll::Ready(Ok(Some(item))),
                 Look::End(how) => return Poll::Ready(how.map(|()| None)),
@@ -96,16 +103,20 @@ impl OpenStream {
                 return Poll::Pending;
             }
         }
+        task.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// *Wait, W1 to W3.* Returns whether a look may find something.
     fn announce_wait(&mut self) -> bool {
-        if !self.end.token.listen() {
+        if !self.end.bell.listen() {
             self.end.ends(NO_ROOM);
         }
         self.receiver.announce_wait();
         barrier::heavy();
-        self.receiver.is_ready() || self.receiver.is_finished() || self.end.over() != 0
+        // Counts mean nothing to a stream.
+        let has_items = self.receiver.posted() != self.receiver.position();
+        has_items || self.receiver.is_finished() || self.end.over() != 0
     }
 
     #[cold]

@@ -2,12 +2,12 @@
 
 use crate::bell::Bell;
 use crate::quota::{Charge, Quota};
+use crate::stream::bell_byte::BellByteTaker;
 use crate::stream::binding::ends_with_binding;
 use crate::stream::errors::OpenStreamError;
 use crate::stream::offer::{MOST_MEMORY, Offer};
 use crate::stream::reader::Stream;
 use crate::stream::sender::StreamSender;
-use crate::stream::token::TokenTaker;
 use crate::stream::writer_end::WriterEnd;
 use std::sync::{Arc, OnceLock};
 use underpass_channel::{BadLaneSizes, LaneSender, LaneSizes, MappedLane, WhenFull};
@@ -104,14 +104,14 @@ impl StreamOptions {
         let charge = charge(sizes.memory() as u64)?;
         let (memory, file) = MappedLane::create(sizes)?;
         let memory = Arc::new(memory);
-        let (bell, room) = Bell::new()?;
-        let (taker, token) = TokenTaker::new()?;
+        let (room_bell, room) = Bell::new()?;
+        let (taker, bell) = BellByteTaker::new()?;
         let light = barrier::register();
         let lane = LaneSender::new(memory.clone(), sizes);
-        let end = Arc::new(WriterEnd::new(lane, memory, bell, taker, charge));
+        let end = Arc::new(WriterEnd::new(lane, memory, room_bell, taker, charge));
         Bell::watch(&end)?;
         ends_with_binding(&end);
-        let offer = Offer { sizes, light, memory: file, room, token };
+        let offer = Offer { sizes, light, memory: file, room, bell };
         Ok((StreamSender::new(end), Stream::offered(offer)))
     }
 }

@@ -100,6 +100,15 @@ impl<T: Schema, E: Schema> Stream<T, E> {
         }
     }
 
+    /// The end, if the stream was taken.
+    #[cfg(test)]
+    pub(crate) fn end(&self) -> Option<&std::sync::Arc<crate::stream::reader_end::ReaderEnd>> {
+        match &self.state {
+            StreamState::Open(open) => Some(open.end()),
+            _ => None,
+        }
+    }
+
     /// Notes an end, and lets the writer know.
     #[inline]
     fn ended<R>(&mut self, end: R) -> R {

@@ -1,14 +1,14 @@
 //! The reader's end of a stream, as the thread of the bells and the binding know it.
 
 use crate::bell_thread::{Heard, bell_thread};
+use crate::stream::bell_byte::BellByteLeaver;
 use crate::stream::binding::EndsWithBinding;
-use crate::stream::token::{TokenLeaver, TokenNews};
 use crate::stream::words::{CLOSED_WITH_BINDING, DROPPED, LIGHT, TAKEN};
 use crate::waiters::Waiters;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
-use underpass_channel::{LaneMemory, MappedLane};
+use underpass_channel::{BellByteNews, LaneMemory, MappedLane};
 use underpass_os::{Poller, barrier, fork};
 use underpass_rpc::PassedSocket;
 
@@ -24,7 +24,7 @@ pub(crate) const NO_ROOM: u8 = 8;
 /// The reader's end.
 #[derive(Debug)]
 pub(crate) struct ReaderEnd {
-    pub(crate) token: TokenLeaver,
+    pub(crate) bell: BellByteLeaver,
     /// By which the reader rings when there is room.
     room: PassedSocket,
     pub(crate) memory: Arc<MappedLane>,
@@ -40,12 +40,12 @@ impl ReaderEnd {
     pub(crate) fn take(
         memory: Arc<MappedLane>,
         room: PassedSocket,
-        token: PassedSocket,
+        bell: PassedSocket,
     ) -> io::Result<Arc<Self>> {
-        let token = TokenLeaver::new(token)?;
-        let end = Arc::new(Self { token, room, memory, waiters: Waiters::new(), over: AtomicU8::new(0) });
+        let bell = BellByteLeaver::new(bell)?;
+        let end = Arc::new(Self { bell, room, memory, waiters: Waiters::new(), over: AtomicU8::new(0) });
         let heard: Weak<dyn Heard> = Arc::downgrade(&end) as Weak<dyn Heard>;
-        bell_thread()?.add_for_room(end.token.key(), end.token.socket().end(), heard)?;
+        bell_thread()?.add_for_room(end.bell.key(), end.bell.socket().end(), heard)?;
         end.memory.close(if barrier::register() { TAKEN | LIGHT } else { TAKEN });
         Ok(end)
     }
@@ -73,16 +73,16 @@ impl ReaderEnd {
 
 impl Heard for ReaderEnd {
     fn heard(&self, poller: &Poller) -> bool {
-        let how = match self.token.hear() {
-            TokenNews::Nothing => return true,
-            TokenNews::Rang => {
+        let how = match self.bell.hear() {
+            Some(BellByteNews::Nothing) => return true,
+            Some(BellByteNews::Rang) => {
                 self.waiters.ring();
                 return true;
             }
-            TokenNews::HungUp => HUNG_UP,
-            TokenNews::Flood => FLOODED,
+            Some(BellByteNews::Flood) => FLOODED,
+            None => HUNG_UP,
         };
-        self.token.stop(poller);
+        self.bell.stop(poller);
         self.ends(how);
         false
     }

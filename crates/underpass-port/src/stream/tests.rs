@@ -1,6 +1,7 @@
 //! Hostile ends of streams, and what a stream costs.
 
 use crate::stream::offer::{MOST_MEMORY, Offer};
+use crate::stream::reader_end::FLOODED;
 use crate::stream::words::{DROPPED, FINISHED, ITEM, LIGHT, TAKEN};
 use crate::stream::{OpenStreamError, Stream, StreamError, StreamOptions, StreamSendError};
 use std::fs::File;
@@ -55,28 +56,28 @@ fn sizes(items: usize, longest: usize) -> LaneSizes {
 struct LyingWriter {
     memory: Arc<MappedLane>,
     room: Socket,
-    token: Socket,
+    bell: Socket,
     /// A copy of the reader's end.
     copy: SendingEnd,
 }
 
 fn lying_writer(sizes: LaneSizes) -> (LyingWriter, Stream<u64>) {
     let (memory, file) = MappedLane::create(sizes).unwrap();
-    let ((room, to_room), (token, to_token)) = (Socket::pair().unwrap(), Socket::pair().unwrap());
-    let copy = SendingEnd::adopt(to_token.try_clone().unwrap()).unwrap();
-    let offer = Offer { sizes, light: true, memory: file, room: to_room, token: to_token };
+    let ((room, to_room), (bell, to_bell)) = (Socket::pair().unwrap(), Socket::pair().unwrap());
+    let copy = SendingEnd::adopt(to_bell.try_clone().unwrap()).unwrap();
+    let offer = Offer { sizes, light: true, memory: file, room: to_room, bell: to_bell };
     let mut parcel = Parcel::default();
     offer.encode(&mut parcel);
     drop(offer);
     let stream = Stream::decode(&mut parcel).unwrap();
-    (LyingWriter { memory: Arc::new(memory), room, token, copy }, stream)
+    (LyingWriter { memory: Arc::new(memory), room, bell, copy }, stream)
 }
 
 /// A reader that follows no rule, of a stream of `items` numbers.
 struct LyingReader {
     memory: MappedLane,
     room: SendingEnd,
-    token: SendingEnd,
+    bell: SendingEnd,
 }
 
 impl LyingReader {
@@ -85,8 +86,8 @@ impl LyingReader {
         stream.encode(&mut parcel);
         let offer = Offer::decode(&mut parcel).unwrap();
         let memory = MappedLane::adopt(offer.memory.as_fd(), offer.sizes).unwrap();
-        let [room, token] = [offer.room, offer.token].map(|end| SendingEnd::adopt(end).unwrap());
-        Self { memory, room, token }
+        let [room, bell] = [offer.room, offer.bell].map(|end| SendingEnd::adopt(end).unwrap());
+        Self { memory, room, bell }
     }
 
     fn set(&self, word: LaneWord, value: u64) {
@@ -176,38 +177,40 @@ fn streams_that_are_too_large_are_not_opened() {
 #[test]
 fn a_writer_that_floods_its_reader_loses_it() {
     let (writer, mut stream) = lying_writer(sizes(4, 9));
-    let reads = std::thread::spawn(move || stream.recv());
-    // Each of these is a report of the reader's end, for which it left no token.
-    while !reads.is_finished() {
+    let end = stream.end().unwrap().clone();
+    // Each of these is a report of the reader's end, for which it left no bell byte.
+    while end.over() == 0 {
         let _ = writer.copy.send(&[1], &[]);
-        let _ = writer.token.receive(&mut [0; 8]);
-        yield_now();
+        let _ = writer.bell.receive(&mut [0; 8]);
     }
-    assert_eq!(reads.join().unwrap(), Err(StreamError::Malformed));
+    assert_eq!(end.over(), FLOODED);
+    drop(end);
+    assert_eq!(stream.recv(), Err(StreamError::Malformed));
     assert_eq!(writer.memory.word(LaneWord::Closed).load(Ordering::Acquire), TAKEN | LIGHT | DROPPED);
 }
 
 #[test]
-fn a_writer_that_leaves_no_place_for_a_token_loses_its_reader() {
+fn a_writer_that_leaves_no_place_for_a_bell_byte_loses_its_reader() {
     let (writer, mut stream) = lying_writer(sizes(4, 9));
     while writer.copy.send(&[1], &[]).is_ok() {}
     assert_eq!(stream.recv(), Err(StreamError::NoResources));
 }
 
 #[test]
-fn a_writer_that_does_not_stop_ends_at_its_end() {
+fn a_writer_that_sends_on_after_its_end_is_not_heard_for_ever() {
     let (writer, mut stream) = lying_writer(sizes(4, 9));
     let mut lane = LaneSender::new(writer.memory.clone(), sizes(4, 9));
     let record = to_bytes(&(ITEM, 7u64));
     (0..4).for_each(|_| assert!(lane.post(&record, 0).is_ok()));
     writer.memory.finish(FINISHED);
+    drop((writer.room, writer.bell, writer.copy));
     let mut items = 0;
     while let Ok(Some(7)) = stream.recv() {
         items += 1;
-        // It goes on after its end.
         lane.post(&record, 0).unwrap();
     }
-    assert_eq!((items, stream.recv()), (4, Ok(None)));
+    assert!(items >= 4, "{items}");
+    assert_eq!(stream.recv(), Ok(None));
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn files_for_a_writer_are_not_taken() {
     drop(stream);
     let file = File::open("/dev/null").unwrap();
     // Kernels before 6.16 can't refuse them.
-    let passed = reader.token.send(&[1], &[file.as_fd()]).is_ok();
+    let passed = reader.bell.send(&[1], &[file.as_fd()]).is_ok();
     reader.memory.attention(LaneEnd::Receiver).store(u32::MAX, Ordering::Relaxed);
     sender.send(&1).unwrap();
     // And as a ring they end the stream.
@@ -253,7 +256,7 @@ fn honest_streams_go_on_while_others_write_at_random() {
     let (mut writer, mut stream) = lying_writer(sizes(8, 9));
     let mut open = StreamOptions::new().items(8).open::<u64>().unwrap();
     let mut reader = LyingReader::of(&open.1);
-    for round in 0..20_000 {
+    for round in 0..5_000 {
         let value = match numbers.below(3) {
             0 => numbers.below(20),
             1 => u64::MAX - numbers.below(20),
@@ -274,8 +277,8 @@ fn honest_streams_go_on_while_others_write_at_random() {
             2 => writer.memory.put(numbers.below(16) as usize * 8, &value.to_le_bytes()),
             3 => writer.memory.attention(LaneEnd::Sender).store(value as u32, Ordering::Relaxed),
             4 => reader.memory.attention(LaneEnd::Receiver).store(value as u32, Ordering::Relaxed),
-            5 => drop((writer.token.receive(&mut [0; 8]), writer.room.receive(&mut [0; 8]))),
-            6 => drop((reader.room.send(&[0; 3], &[]), reader.token.send(&[0; 3], &[]))),
+            5 => drop((writer.bell.receive(&mut [0; 8]), writer.room.receive(&mut [0; 8]))),
+            6 => drop((reader.room.send(&[0; 3], &[]), reader.bell.send(&[0; 3], &[]))),
             _ => writer.memory.word(LaneWord::Posted).store(1 + numbers.below(3), Ordering::Relaxed),
         }
         match stream.recv_timeout(std::time::Duration::ZERO) {
@@ -293,11 +296,11 @@ fn honest_streams_go_on_while_others_write_at_random() {
         sender.send(&round).unwrap();
         assert_eq!(honest.recv(), Ok(Some(round)));
     }
-    assert!(malformed > 100 && ended > 100, "{malformed} {ended}");
+    assert!(malformed > 20 && ended > 20, "{malformed} {ended}");
 }
 
 #[test]
-fn a_reader_that_waits_gets_each_item_and_leaves_one_token_for_each_wait() {
+fn a_reader_that_waits_gets_each_item_and_leaves_one_bell_byte_for_each_wait() {
     let (sender, mut stream) = StreamOptions::new().open::<u64>().unwrap();
     let reads = std::thread::spawn(move || {
         let ids: Vec<_> = (&mut stream).into_iter().map(Result::unwrap).collect();

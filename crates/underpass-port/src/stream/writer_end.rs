@@ -3,9 +3,9 @@
 use crate::bell::{Bell, Rung};
 use crate::guard::lock;
 use crate::quota::Charge;
+use crate::stream::bell_byte::BellByteTaker;
 use crate::stream::binding::EndsWithBinding;
 use crate::stream::errors::StreamSendError;
-use crate::stream::token::TokenTaker;
 use crate::stream::words::{ABANDONED, CLOSED_WITH_BINDING, DROPPED, ENDED_WITH_BINDING, LIGHT, TAKEN};
 use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
@@ -32,7 +32,7 @@ pub(crate) struct WriterEnd {
     memory: Arc<MappedLane>,
     /// The reader rings it when there is room.
     room: Bell,
-    token: TokenTaker,
+    bell: BellByteTaker,
     waiters: Waiters,
     over: AtomicU8,
     /// Whether the memory says already that nothing follows.
@@ -52,14 +52,14 @@ impl WriterEnd {
         lane: LaneSender<MappedLane>,
         memory: Arc<MappedLane>,
         room: Bell,
-        token: TokenTaker,
+        bell: BellByteTaker,
         charge: Option<Charge>,
     ) -> Self {
         Self {
             posting: Mutex::new(Posting { lane, fence: Fence::Full }),
             memory,
             room,
-            token,
+            bell,
             waiters: Waiters::new(),
             over: AtomicU8::new(0),
             finished: AtomicBool::new(false),
@@ -130,7 +130,7 @@ impl WriterEnd {
         let hand_on = self.waiters.any() && self.announce_wait(&mut posting, 0);
         drop(posting);
         if doorbell != Doorbell::None {
-            self.token.ring();
+            self.bell.ring();
         }
         if hand_on {
             self.waiters.ring();
@@ -215,7 +215,7 @@ impl EndsWithBinding for WriterEnd {
     fn binding_ended(&self) {
         self.finish(ENDED_WITH_BINDING);
         self.ends(BINDING_ENDED);
-        self.token.hang_up();
+        self.bell.hang_up();
     }
 }
 

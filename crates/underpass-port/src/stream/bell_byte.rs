@@ -1,30 +1,28 @@
-//! The token by which the writer wakes the reader over sockets that the writer has made. The steps
-//! T1 to T3 are those of `README.md`.
+//! The bell byte, by which the writer wakes the reader over sockets that the writer has made. The
+//! steps T1 to T3 are those of `README.md`.
 
 use crate::bell::close;
 use crate::bell_thread::bell_thread;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_channel::{BellByte, BellByteNews};
 use underpass_os::{Poller, Socket, peer};
 use underpass_rpc::PassedSocket;
 use underpass_threads::{CriticalSection, critical};
 
-/// Reports without a token after which the writer is no honest one.
-const MOST_SPURIOUS: u32 = 64;
-
-/// The writer's end, which takes tokens.
+/// The writer's end, which takes bell bytes.
 #[derive(Debug)]
-pub(crate) struct TokenTaker(Socket);
+pub(crate) struct BellByteTaker(Socket);
 
-impl TokenTaker {
+impl BellByteTaker {
     /// A new pair: this end, and the socket for the reader.
     ///
     /// # Errors
     /// Too many open files.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (socket, theirs) = Socket::pair()?;
-        // A token is a byte. Kernels before 6.16 can't refuse files; see `ring`.
+        // The reader sends bytes alone. Kernels before 6.16 can't refuse files; see `ring`.
         peer::admit_files(&socket, false);
         peer::admit_files(&theirs, false);
         Ok((Self(socket), theirs))
@@ -44,47 +42,27 @@ impl TokenTaker {
     }
 }
 
-impl Drop for TokenTaker {
+impl Drop for BellByteTaker {
     fn drop(&mut self) {
         close(&self.0);
     }
 }
 
-/// The reader's end, which leaves tokens.
+/// The reader's end, which leaves bell bytes.
 #[derive(Debug)]
-pub(crate) struct TokenLeaver {
+pub(crate) struct BellByteLeaver {
     socket: PassedSocket,
     key: u64,
-    token: Mutex<Token>,
+    bell: Mutex<BellByte>,
 }
 
-#[derive(Debug, Default)]
-struct Token {
-    /// It was sent, and its edge was not heard yet.
-    left: bool,
-    /// Reports in a row without a token.
-    spurious: u32,
-}
-
-/// What a report of the reader's end means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenNews {
-    Nothing,
-    /// The writer has taken the token.
-    Rang,
-    /// The writer has hung up, or its domain has died.
-    HungUp,
-    /// The writer causes more reports than an honest one can.
-    Flood,
-}
-
-impl TokenLeaver {
+impl BellByteLeaver {
     /// The end in `socket`. The caller has to watch it.
     ///
     /// # Errors
     /// No kernel thread can be started.
     pub(crate) fn new(socket: PassedSocket) -> io::Result<Self> {
-        Ok(Self { socket, key: bell_thread()?.next_key(), token: Mutex::default() })
+        Ok(Self { socket, key: bell_thread()?.next_key(), bell: Mutex::default() })
     }
 
     pub(crate) fn key(&self) -> u64 {
@@ -95,23 +73,23 @@ impl TokenLeaver {
         &self.socket
     }
 
-    fn token(&self) -> (MutexGuard<'_, Token>, CriticalSection) {
+    fn bell(&self) -> (MutexGuard<'_, BellByte>, CriticalSection) {
         // The thread of the bells waits for this lock in the kernel, so its holder is not
         // preempted.
         let critical = critical();
-        (self.token.lock().unwrap_or_else(PoisonError::into_inner), critical)
+        (self.bell.lock().unwrap_or_else(PoisonError::into_inner), critical)
     }
 
     /// *Listen, T1.* The attention bit is set afterwards. Returns whether a ring will be heard, or
     /// the end is heard of.
     pub(crate) fn listen(&self) -> bool {
-        let (mut token, _critical) = self.token();
-        if token.left {
+        let (mut bell, _critical) = self.bell();
+        if bell.is_left() {
             return true;
         }
         match self.socket.end().send(&[1], &[]) {
             Ok(()) => {
-                *token = Token { left: true, spurious: 0 };
+                bell.was_left();
                 true
             }
             // The end of the stream is about to be heard of, or was.
@@ -119,17 +97,13 @@ impl TokenLeaver {
         }
     }
 
-    /// *Hear, T3.* Something was reported of this end.
-    pub(crate) fn hear(&self) -> TokenNews {
+    /// *Hear, T3.* Something was reported of this end. `None` if the writer has hung up, or its
+    /// domain has died.
+    pub(crate) fn hear(&self) -> Option<BellByteNews> {
         if self.socket.end().is_over() {
-            return TokenNews::HungUp;
+            return None;
         }
-        let (mut token, _critical) = self.token();
-        if std::mem::take(&mut token.left) {
-            return TokenNews::Rang;
-        }
-        token.spurious += 1;
-        if token.spurious < MOST_SPURIOUS { TokenNews::Nothing } else { TokenNews::Flood }
+        Some(self.bell().0.hear())
     }
 
     /// Has `poller` forget the socket.
@@ -138,7 +112,7 @@ impl TokenLeaver {
     }
 }
 
-impl Drop for TokenLeaver {
+impl Drop for BellByteLeaver {
     fn drop(&mut self) {
         if let Ok(thread) = bell_thread() {
             thread.remove(self.key, self.socket.end());
