@@ -6,8 +6,16 @@ use quote::quote;
 
 /// The constructors, and what the stub needs to be an argument or a result.
 pub(super) fn as_value(interface: &Interface) -> TokenStream {
-    let Interface { vis, ident, private, wire, .. } = interface;
-    let (client, name) = (interface.client(), interface.name());
+    let (constructors, traits) = (constructors(interface), traits(interface));
+    quote! {
+        #constructors
+        #traits
+    }
+}
+
+fn constructors(interface: &Interface) -> TokenStream {
+    let Interface { vis, ident, private, .. } = interface;
+    let client = interface.client();
     quote! {
         #[allow(dead_code)]
         impl #client {
@@ -31,6 +39,13 @@ pub(super) fn as_value(interface: &Interface) -> TokenStream {
             }
         }
 
+    }
+}
+
+fn traits(interface: &Interface) -> TokenStream {
+    let Interface { private, wire, .. } = interface;
+    let (client, name) = (interface.client(), interface.name());
+    quote! {
         #[automatically_derived]
         impl #wire::Encode for #client {
             const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(0);

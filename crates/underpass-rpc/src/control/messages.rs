@@ -75,6 +75,12 @@ const REVERSED: u8 = 0x8;
 pub(crate) const REVERSE: u8 = CHANNELS as u8;
 const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
 
+/// Writes the kind of a message that has nothing but one number or tag.
+fn put(bytes: &mut [u8; CONTROL], kind: u8, long: u64) {
+    bytes[0] = kind;
+    bytes[8..].copy_from_slice(&long.to_le_bytes());
+}
+
 impl ControlMessage {
     /// The message for `channel`.
     pub(crate) fn to_bytes(self, channel: u8) -> [u8; CONTROL] {
@@ -100,14 +106,8 @@ impl ControlMessage {
                 bytes[4..6].copy_from_slice(&files.to_le_bytes());
                 bytes[8..].copy_from_slice(&length.to_le_bytes());
             }
-            Self::Unwanted { slots } => {
-                bytes[0] = 11;
-                bytes[8..].copy_from_slice(&slots.to_le_bytes());
-            }
-            Self::UnwantedLate { number } => {
-                bytes[0] = 12;
-                bytes[8..].copy_from_slice(&number.to_le_bytes());
-            }
+            Self::Unwanted { slots } => put(&mut bytes, 11, slots),
+            Self::UnwantedLate { number } => put(&mut bytes, 12, number),
             Self::Closing => bytes[0] = 2,
             Self::Ask => bytes[0] = 3,
             Self::Opened => bytes[0] = 4,
@@ -116,23 +116,11 @@ impl ControlMessage {
                 (bytes[0], bytes[2]) = (6, revoked.into());
                 bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
             }
-            Self::Share { tag } => {
-                bytes[0] = 7;
-                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
-            }
-            Self::Release { tag } => {
-                bytes[0] = 13;
-                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
-            }
+            Self::Share { tag } => put(&mut bytes, 7, tag.word()),
+            Self::Release { tag } => put(&mut bytes, 13, tag.word()),
             Self::AskReverse => bytes[0] = 14,
-            Self::ReverseOpened { ahead } => {
-                bytes[0] = 15;
-                bytes[8..].copy_from_slice(&ahead.to_le_bytes());
-            }
-            Self::Home { tag } => {
-                bytes[0] = 16;
-                bytes[8..].copy_from_slice(&tag.word().to_le_bytes());
-            }
+            Self::ReverseOpened { ahead } => put(&mut bytes, 15, ahead.cast_unsigned()),
+            Self::Home { tag } => put(&mut bytes, 16, tag.word()),
             Self::Ticket => bytes[0] = 8,
             Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
         }

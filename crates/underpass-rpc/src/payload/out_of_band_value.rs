@@ -31,11 +31,17 @@ struct Packing<S> {
     failed: Option<io::Error>,
 }
 
-/// What a value has put.
-enum Packed<S> {
-    Plain(S, Vec<OwnedFd>),
+/// Why a value was not written.
+enum NotPacked {
+    Unsent(Unsent),
     /// It has interfaces, so it must be written behind their words.
-    WithInterfaces(Vec<GivenInterface>),
+    HasInterfaces(Vec<GivenInterface>),
+}
+
+impl From<Unsent> for NotPacked {
+    fn from(why: Unsent) -> Self {
+        Self::Unsent(why)
+    }
 }
 
 impl<S> Packing<S> {
@@ -43,11 +49,11 @@ impl<S> Packing<S> {
         Self { bytes, files: Vec::new(), interfaces: Vec::new(), failed: None }
     }
 
-    fn finish(self) -> Result<Packed<S>, Unsent> {
+    fn finish(self) -> Result<(S, Vec<OwnedFd>), NotPacked> {
         match self.failed {
-            Some(e) => Err(Unsent::NoResources(e)),
-            None if self.interfaces.is_empty() => Ok(Packed::Plain(self.bytes, self.files)),
-            None => Ok(Packed::WithInterfaces(self.interfaces)),
+            Some(e) => Err(Unsent::NoResources(e).into()),
+            None if self.interfaces.is_empty() => Ok((self.bytes, self.files)),
+            None => Err(NotPacked::HasInterfaces(self.interfaces)),
         }
     }
 }
@@ -90,58 +96,13 @@ pub(crate) fn fill_out_of_band<const BEGIN: usize, T: Encode + ?Sized>(
         let why = format!("{size} bytes are more than the {LARGEST} that a message can have");
         return Err(Unsent::NoResources(io::Error::other(why)));
     }
-    let out_of_band = if size <= channel.stack() {
-        let mut packing = Packing::new(channel.stack_sink(cell.slot()));
-        value.encode(&mut packing);
-        let (sink, files) = match packing.finish()? {
-            Packed::Plain(sink, files) => (sink, files),
-            Packed::WithInterfaces(interfaces) => {
-                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
-            }
-        };
-        if sink.overflowed() || files.is_empty() {
-            return Err(Unsent::Inconsistent);
+    let out_of_band = match pack(channel, mailbox, cell, value, size) {
+        Ok(Some(out_of_band)) => out_of_band,
+        Ok(None) => return Ok(()),
+        Err(NotPacked::Unsent(why)) => return Err(why),
+        Err(NotPacked::HasInterfaces(interfaces)) => {
+            return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
         }
-        sink.is_written().map_err(Unsent::NoResources)?;
-        OutOfBand { bytes: BytesLocation::Stack(size as u64), files }
-    } else if let Some((overflow, file)) = overflow_for(channel, mailbox, cell.slot(), size) {
-        let mut packing = Packing::new((*overflow.mapped).as_ref().sink());
-        value.encode(&mut packing);
-        let (sink, files) = match packing.finish()? {
-            Packed::Plain(sink, files) => (sink, files),
-            Packed::WithInterfaces(interfaces) => {
-                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
-            }
-        };
-        if sink.overflowed() {
-            return Err(Unsent::Inconsistent);
-        }
-        sink.is_written().map_err(Unsent::NoResources)?;
-        let bytes = match file {
-            None if files.is_empty() => {
-                cell.place = PayloadPlace::OverflowBuffer;
-                cell.length = size as u32;
-                return Ok(());
-            }
-            None => BytesLocation::OverflowBuffer(size as u64),
-            Some(file) => BytesLocation::NewOverflowBuffer(file, overflow.number, size as u64),
-        };
-        OutOfBand { bytes, files }
-    } else {
-        let payload_file = PayloadFile::create("underpass-argument").map_err(Unsent::NoResources)?;
-        let mut packing = Packing::new(PayloadFileSink::new(payload_file));
-        value.encode(&mut packing);
-        let (sink, files) = match packing.finish()? {
-            Packed::Plain(sink, files) => (sink, files),
-            Packed::WithInterfaces(interfaces) => {
-                return fill_with_interfaces::<BEGIN, T>(channel, mailbox, cell, (value, size), &interfaces);
-            }
-        };
-        let (payload_file, written) = sink.finish().map_err(Unsent::NoResources)?;
-        if written != size as u64 {
-            return Err(Unsent::Inconsistent);
-        }
-        OutOfBand { bytes: BytesLocation::PayloadFile(payload_file, written), files }
     };
     failpoint!("file-made");
     mailbox.pass(cell.slot(), &out_of_band).map_err(|e| match e.kind() {
@@ -151,6 +112,56 @@ pub(crate) fn fill_out_of_band<const BEGIN: usize, T: Encode + ?Sized>(
     failpoint!("file-sent");
     (cell.place, cell.length) = (PayloadPlace::OutOfBand, 0);
     Ok(())
+}
+
+/// Writes a value to where it has room. Returns what is to be sent over the socket, if there is
+/// something.
+fn pack<T: Encode + ?Sized>(
+    channel: &Channel,
+    mailbox: &ChannelMailbox,
+    cell: &mut Cell,
+    value: &T,
+    size: usize,
+) -> Result<Option<OutOfBand>, NotPacked> {
+    let out_of_band = if size <= channel.stack() {
+        let mut packing = Packing::new(channel.stack_sink(cell.slot()));
+        value.encode(&mut packing);
+        let (sink, files) = packing.finish()?;
+        if sink.overflowed() || files.is_empty() {
+            return Err(Unsent::Inconsistent.into());
+        }
+        sink.is_written().map_err(Unsent::NoResources)?;
+        OutOfBand { bytes: BytesLocation::Stack(size as u64), files }
+    } else if let Some((overflow, file)) = overflow_for(channel, mailbox, cell.slot(), size) {
+        let mut packing = Packing::new((*overflow.mapped).as_ref().sink());
+        value.encode(&mut packing);
+        let (sink, files) = packing.finish()?;
+        if sink.overflowed() {
+            return Err(Unsent::Inconsistent.into());
+        }
+        sink.is_written().map_err(Unsent::NoResources)?;
+        let bytes = match file {
+            None if files.is_empty() => {
+                cell.place = PayloadPlace::OverflowBuffer;
+                cell.length = size as u32;
+                return Ok(None);
+            }
+            None => BytesLocation::OverflowBuffer(size as u64),
+            Some(file) => BytesLocation::NewOverflowBuffer(file, overflow.number, size as u64),
+        };
+        OutOfBand { bytes, files }
+    } else {
+        let payload_file = PayloadFile::create("underpass-argument").map_err(Unsent::NoResources)?;
+        let mut packing = Packing::new(PayloadFileSink::new(payload_file));
+        value.encode(&mut packing);
+        let (sink, files) = packing.finish()?;
+        let (payload_file, written) = sink.finish().map_err(Unsent::NoResources)?;
+        if written != size as u64 {
+            return Err(Unsent::Inconsistent.into());
+        }
+        OutOfBand { bytes: BytesLocation::PayloadFile(payload_file, written), files }
+    };
+    Ok(Some(out_of_band))
 }
 
 /// The overflow buffer for `size` bytes over `slot`, and its file if the peer doesn't have it.
