@@ -66,7 +66,8 @@ fn a_hundred_thousand_live_over_one_connection() {
     assert_eq!(held[9].who_calls(), Ok(std::process::id()));
     drop(held);
     until("all to be dropped", || (live(&vault) == 0).then_some(()));
-    assert!(vault.begin().is_ok(), "there is room again");
+    // The last of them counts until it is dropped.
+    until("room", || vault.begin().ok());
 }
 
 #[test]

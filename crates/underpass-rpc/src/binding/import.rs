@@ -52,7 +52,7 @@ pub(crate) struct Bound {
     /// Names the state that the server keeps for its clients, if the server named it.
     state: Option<u128>,
     /// What it counts as for the user of a client that has given it.
-    _charge: Option<InterfaceQuota>,
+    charge: Option<InterfaceQuota>,
 }
 
 /// Which connection a new binding may use.
@@ -71,7 +71,7 @@ impl Bound {
     }
 
     fn over(connection: Arc<ServerConnection>, tag: Tag, state: Option<u128>) -> Self {
-        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state, _charge: None }
+        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state, charge: None }
     }
 
     /// A row that the peer has given as a value. If there is no room for it, it is released.
@@ -84,7 +84,7 @@ impl Bound {
         charge: Option<Result<InterfaceQuota, String>>,
     ) -> Result<Self, DecodeError> {
         let mut bound = Self::over(connection, tag, None);
-        bound._charge = charge.transpose().map_err(|_| DecodeError::NoRoomForInterface)?;
+        bound.charge = charge.transpose().map_err(|_| DecodeError::NoRoomForInterface)?;
         Ok(bound)
     }
 
@@ -155,6 +155,8 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
+        // Before the peer hears of the release: it may give another one at once.
+        self.charge = None;
         if fork::check().is_ok() {
             self.connection.drop_row(&self.row);
         }
