@@ -49,8 +49,9 @@ pub(crate) fn replies_for<R>(row: &Arc<BindingRow>, encode: impl FnOnce() -> R) 
 }
 
 impl Family {
-    /// The binding to whose export belongs what is given now. A reply over `slot` of channel
-    /// `number` answers a call of it. A callback is made by a handler of it, or by another thread.
+    /// The binding that gives. What it gives belongs to the same export. A reply over `slot` of
+    /// channel `number` answers a call of it. A callback is made by a handler of it, or by another
+    /// thread.
     fn giver(&self, reply: Option<(u8, u16)>) -> Option<Arc<BindingRow>> {
         let of_thread = REPLIES_FOR.try_with(|of| of.borrow().clone()).ok().flatten();
         let is_here = |row: &Arc<BindingRow>| row.family().is_some_and(|family| std::ptr::eq(&*family, self));
