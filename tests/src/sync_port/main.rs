@@ -8,8 +8,8 @@
 //! * `begin N COUNT`: sends COUNT messages from N on, and waits for no reply.
 //! * `wait`: waits for the replies to those, and answers with them in the order of the messages.
 //! * `within N MS`: sends N, and waits for MS milliseconds.
-//! * `flood THREADS COUNT`: sends COUNT messages from each thread, and answers with the kernel
-//!   entries that this domain made meanwhile.
+//! * `flood THREADS COUNT`: sends COUNT messages from each thread. Answers with the kernel entries
+//!   that this domain made meanwhile, and the wake-ups among them.
 //!
 //! `underpass-test-sync-port NAME owner MESSAGES` exports a port for that many messages of each
 //! sender. Orders:
@@ -18,7 +18,7 @@
 //! * `give`: replies to those, the last one first.
 //! * `drop`: drops their replies.
 //! * `serve THREADS COUNT`: replies to COUNT messages from each thread. It answers when it begins,
-//!   and then with the kernel entries that this domain made meanwhile.
+//!   and then as after `flood`.
 //! * `close`: drops the receiver.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
@@ -77,12 +77,14 @@ fn note(number: u64) -> Note {
     (number, vec![number as u8; 8])
 }
 
-/// Has `threads` threads run `work`. Returns the kernel entries that this domain made meanwhile.
-fn kernel_entries(threads: u64, work: impl Fn() + Clone + Send + 'static) -> u64 {
+/// Has `threads` threads run `work`. Returns the kernel entries that this domain made meanwhile,
+/// and the wake-ups among them.
+fn kernel_entries(threads: u64, work: impl Fn() + Clone + Send + 'static) -> String {
     let before = underpass::counters();
     let threads: Vec<_> = (0..threads).map(|_| thread::spawn(work.clone())).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("it doesn't panic"));
-    underpass::counters().since(&before).kernel_entries
+    let done = underpass::counters().since(&before);
+    format!("{} {}", done.kernel_entries, done.wakeups_sent)
 }
 
 fn send(name: &str) -> Result<(), Box<dyn Error>> {
@@ -108,7 +110,7 @@ fn send(name: &str) -> Result<(), Box<dyn Error>> {
                 let entries = kernel_entries(first, move || {
                     (0..second).for_each(|number| assert_eq!(sender.send(&note(number)), Ok(2 * number)));
                 });
-                answer(&entries.to_string())?;
+                answer(&entries)?;
             }
             other => return Err(format!("no order {other}").into()),
         }
@@ -151,7 +153,7 @@ fn own(name: &str, messages: u64) -> Result<(), Box<dyn Error>> {
                         reply.give(2 * note.0);
                     }
                 });
-                answer(&entries.to_string())?;
+                answer(&entries)?;
             }
             "close" => {
                 receiver = None;

@@ -8,27 +8,26 @@ use underpass_tests::{Watchdog, cont, state_of, stop, switches_of, ticks_of, unt
 /// Raven, section 3.1: with ten threads on each side there is nearly always a message beside
 /// others.
 #[test]
-fn ten_threads_a_side_enter_the_kernel_for_less_than_every_second_message() {
-    let _watchdog = Watchdog::new("ten_threads_a_side_enter_the_kernel_for_less_than_every_second_message");
-    const EACH: u64 = 3_000;
-    let name = Name::new("entries");
-    // Each domain has a processor. On a busy machine it may lose it for a while, so that its peer
-    // sleeps. So the best of several tries counts.
-    until("a try without disturbance", || {
-        let mut owner = Process::owner(&name.0, 20, Some(0));
-        let mut sender = Process::sender(&name.0, Some(1 % cpus()));
-        owner.begin(&format!("serve 10 {EACH}"));
-        assert_eq!(owner.answer(), "serves");
-        sender.begin(&format!("flood 10 {EACH}"));
-        let entries: u64 = sender.answer().parse::<u64>().unwrap() + owner.answer().parse::<u64>().unwrap();
-        drop(owner);
-        let _ = std::fs::remove_file(underpass_tests::Room::directory().join(&name.0));
-        (2 * entries <= 10 * EACH).then_some(())
-    });
-}
-
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, Into::into)
+fn ten_threads_a_side_signal_less_than_every_second_message() {
+    let _watchdog = Watchdog::new("ten_threads_a_side_signal_less_than_every_second_message");
+    const EACH: u64 = 1_000;
+    for cpus in [[0, 0], [0, 1]] {
+        if cpus[1] >= std::thread::available_parallelism().map_or(1, Into::into) {
+            continue;
+        }
+        // On a busy machine a domain may lose its processor again and again, and its peer sleeps
+        // each time. So the best of several tries counts.
+        until("a try without disturbance", || {
+            let name = Name::new(&format!("ten-{}", cpus[1]));
+            let mut owner = Process::owner(&name.0, 20, Some(cpus[0]));
+            let mut sender = Process::sender(&name.0, Some(cpus[1]));
+            owner.begin(&format!("serve 10 {EACH}"));
+            assert_eq!(owner.answer(), "serves");
+            sender.begin(&format!("flood 10 {EACH}"));
+            let signals = sender.signals() + owner.signals();
+            (2 * signals <= 10 * EACH).then_some(())
+        });
+    }
 }
 
 #[test]
@@ -83,14 +82,17 @@ fn idle_ports_use_no_cpu() {
     }
 }
 
+/// The worst case: each message finds a receiver that is blocked, and each reply a sender.
 #[test]
-fn both_sides_share_one_cpu() {
-    let _watchdog = Watchdog::new("both_sides_share_one_cpu");
+fn a_message_and_its_reply_are_two_signals_at_most() {
+    let _watchdog = Watchdog::new("a_message_and_its_reply_are_two_signals_at_most");
+    const MESSAGES: u64 = 3_000;
     let name = Name::new("one-cpu");
     let mut owner = Process::owner(&name.0, 8, Some(0));
     let mut sender = Process::sender(&name.0, Some(0));
-    owner.begin("serve 1 3000");
+    owner.begin(&format!("serve 1 {MESSAGES}"));
     assert_eq!(owner.answer(), "serves");
-    assert!(sender.does("flood 1 3000").parse::<u64>().is_ok());
-    assert!(owner.answer().parse::<u64>().is_ok());
+    sender.begin(&format!("flood 1 {MESSAGES}"));
+    let signals = sender.signals() + owner.signals();
+    assert!(signals <= 2 * MESSAGES, "{signals} signals");
 }

@@ -54,6 +54,13 @@ impl Process {
         line.trim_end().to_owned()
     }
 
+    /// The next answer, of kernel entries: how many of them were wake-ups.
+    pub fn signals(&mut self) -> u64 {
+        let answer = self.answer();
+        let signals = answer.split(' ').nth(1).and_then(|signals| signals.parse().ok());
+        signals.unwrap_or_else(|| panic!("{answer}"))
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

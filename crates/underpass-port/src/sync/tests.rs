@@ -115,7 +115,9 @@ fn an_early_message_whose_sender_gives_up_is_dropped() {
     let liar = Liar::connect(&name);
     let brief = liar.0.with_deadline(Duration::from_millis(20));
     let late = brief.call::<_, u64, RefusalMark>(SEND, &(1u64, 7u64, Vec::<u8>::new())).unwrap_err();
-    assert!(matches!(late, PortRefusal::Call(CallError::Deadline(_))), "{late:?}");
+    // The owner sees the deadline, too, and may be first.
+    let deadline = matches!(late, PortRefusal::Call(CallError::Deadline(_)));
+    assert!(deadline || late == PortRefusal::NotReceived, "{late:?}");
     // Once it is dropped, it holds nothing back.
     let next = liar.sends((2u64, 9u64, Vec::<u8>::new()));
     liar.skips(0);
