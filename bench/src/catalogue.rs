@@ -3,7 +3,7 @@
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
-use crate::{limits, lrpc, othreads, sizes, threads, urpc};
+use crate::{limits, lrpc, othreads, raven, sizes, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::SPINLOCKS,
     othreads::BARRIERS,
     othreads::CALLS,
+    raven::BENCHMARK,
 ];
 
 /// The benchmark called `name`.

@@ -27,6 +27,7 @@ mod operations;
 mod othreads;
 mod placement;
 mod processes;
+mod raven;
 pub mod raw;
 mod report;
 mod run;

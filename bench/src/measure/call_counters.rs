@@ -113,6 +113,11 @@ impl CountedCalls {
         self.per_call(self.near.kernel_entries + self.far.kernel_entries)
     }
 
+    /// How many wake-ups a call sends, on both sides together.
+    pub(crate) fn wakeups_per_call(&self) -> f64 {
+        self.per_call(self.near.wakeups_sent + self.far.wakeups_sent)
+    }
+
     /// How often a call puts a processor to sleep, on both sides together.
     pub(crate) fn sleeps_per_call(&self) -> f64 {
         self.per_call(self.near.sleeps + self.far.sleeps)

@@ -163,16 +163,16 @@ const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Par
 
 /// The processors of client and server, C and S.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Processors {
+pub(crate) struct Processors {
     clients: usize,
     servers: usize,
 }
 
-const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
-const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
+pub(crate) const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
+pub(crate) const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
 
 /// The figures of subject `of`, which is `calls` by T threads, compared with subject `beside`.
-fn figures<F: CallFn>(
+pub(crate) fn figures<F: CallFn>(
     contest: &Contest,
     (of, beside): (usize, usize),
     (calls, processors): (&Calls<F>, Processors),
