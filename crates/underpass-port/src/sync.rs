@@ -84,7 +84,7 @@ mod tests;
 mod turns;
 
 pub use errors::SyncSendError;
-pub use message::{ReceivedMessage, SharedMessage, SyncMessage};
+pub use message::{PortRequest, SharedMessage, SyncMessage};
 pub use options::SyncPortOptions;
 pub use pending::PendingReply;
 pub use receiver::{SyncMessages, SyncPortReceiver};

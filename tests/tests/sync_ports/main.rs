@@ -7,7 +7,7 @@ mod process;
 mod replies;
 mod waits;
 
-use underpass::port::sync::{ReceivedMessage, SyncPortOptions, SyncPortReceiver};
+use underpass::port::sync::{PortRequest, SyncPortOptions, SyncPortReceiver};
 use underpass::{Running, Server};
 use underpass_tests::Room;
 
@@ -32,7 +32,7 @@ fn own(of: &str, options: SyncPortOptions) -> Owned {
 
 impl Owned {
     /// The next message.
-    fn message(&self) -> ReceivedMessage<Note, u64> {
+    fn message(&self) -> PortRequest<Note, u64> {
         self.receiver.recv().unwrap()
     }
 

@@ -4,7 +4,7 @@ use crate::__private::{Dispatch, IncomingCall, Refused};
 use crate::arrival::SenderId;
 use crate::sync::interface::{NO_NUMBER, OPEN, PortRefusal, RefusalMark, SEND, SKIP, SyncPortSizes};
 use crate::sync::lane::{SyncLane, SyncQueue};
-use crate::sync::message::{ReceivedMessage, SyncMessage};
+use crate::sync::message::{PortRequest, SyncMessage};
 use crate::sync::reply::Reply;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> QueueStub<M, R> {
         let message = M::arrive(call)?;
         call.end()?;
         let reply = Reply::new(call.defer::<R, RefusalMark>()?);
-        let message = ReceivedMessage::new(message, lane.from, reply);
+        let message = PortRequest::new(message, lane.from, reply);
         match number {
             NO_NUMBER => lane.comes(message),
             number => lane.comes_as(number, message),

@@ -2,8 +2,8 @@
 
 use crate::arrival::SenderId;
 use crate::guard::lock;
-use crate::sync::message::{ReceivedMessage, SyncMessage};
-use crate::sync::turns::{Came, Turns};
+use crate::sync::message::{PortRequest, SyncMessage};
+use crate::sync::turns::{Placed, Turns};
 use crate::waiters::Waiters;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(crate) struct SyncQueue<M: SyncMessage, R: Schema + Send + 'static> {
     pub(crate) longest: u64,
     /// How many senders there ever were.
     lanes: AtomicU64,
-    queue: mpmc::Sender<ReceivedMessage<M, R>>,
+    queue: mpmc::Sender<PortRequest<M, R>>,
     /// Tasks that receive. Threads wait at the queue itself.
     tasks: Arc<Waiters>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct SyncLane<M: SyncMessage, R: Schema + Send + 'static> {
 
 /// A message in its lane.
 struct EarlyMessage<M: SyncMessage, R: Schema + Send + 'static> {
-    message: ReceivedMessage<M, R>,
+    message: PortRequest<M, R>,
     /// While it is early: completes when nobody wants it any more.
     watch: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -43,7 +43,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncQueue<M, R> {
     pub(crate) fn new(
         messages: u64,
         longest: u64,
-        queue: mpmc::Sender<ReceivedMessage<M, R>>,
+        queue: mpmc::Sender<PortRequest<M, R>>,
         tasks: Arc<Waiters>,
     ) -> Self {
         Self { messages, longest, lanes: AtomicU64::new(0), queue, tasks }
@@ -63,7 +63,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncQueue<M, R> {
 
     /// Pushes a message. Returns it if there are no receivers any more.
     #[inline]
-    fn push(&self, message: ReceivedMessage<M, R>) -> Option<ReceivedMessage<M, R>> {
+    fn push(&self, message: PortRequest<M, R>) -> Option<PortRequest<M, R>> {
         self.queue.send(message).err().map(mpmc::SendError::into_inner)
     }
 
@@ -90,21 +90,21 @@ impl<M: SyncMessage, R: Schema + Send + 'static> Drop for SyncQueue<M, R> {
 
 impl<M: SyncMessage, R: Schema + Send + 'static> SyncLane<M, R> {
     /// A message without a number has come.
-    pub(crate) fn comes(&self, message: ReceivedMessage<M, R>) {
+    pub(crate) fn comes(&self, message: PortRequest<M, R>) {
         drop(self.port.push(message));
         self.port.pushed();
     }
 
     /// *D2.* A message with this number has come.
     #[inline]
-    pub(crate) fn comes_as(&self, number: u64, message: ReceivedMessage<M, R>) {
+    pub(crate) fn comes_as(&self, number: u64, message: PortRequest<M, R>) {
         let mut back = Vec::new();
         let message = EarlyMessage { message, watch: None };
         let mut turns = lock(&self.turns);
         let came = turns.comes(number, message, |next| back.extend(self.port.push(next.message)));
         drop(turns);
         self.port.pushed();
-        if came.as_ref().is_ok_and(|came| *came == Came::Early) {
+        if came.as_ref().is_ok_and(|came| *came == Placed::Early) {
             self.watch(number);
         }
         // Their senders learn that nobody has received them.

@@ -82,13 +82,13 @@ impl SyncMessage for SharedMessage {
 /// [`Select`](underpass_sync::Select) it does once the program has looked at it. If one that does
 /// not count as received is dropped, its sender learns that it may send it again.
 #[must_use = "its sender waits for a reply"]
-pub struct ReceivedMessage<M: SyncMessage, R: Schema + Send + 'static> {
+pub struct PortRequest<M: SyncMessage, R: Schema + Send + 'static> {
     message: M::Arrives,
     from: SenderId,
     reply: Reply<R>,
 }
 
-impl<M: SyncMessage, R: Schema + Send + 'static> ReceivedMessage<M, R> {
+impl<M: SyncMessage, R: Schema + Send + 'static> PortRequest<M, R> {
     pub(crate) fn new(message: M::Arrives, from: SenderId, reply: Reply<R>) -> Self {
         Self { message, from, reply }
     }
@@ -129,8 +129,8 @@ impl<M: SyncMessage, R: Schema + Send + 'static> ReceivedMessage<M, R> {
     }
 }
 
-impl<M: SyncMessage, R: Schema + Send + 'static> fmt::Debug for ReceivedMessage<M, R> {
+impl<M: SyncMessage, R: Schema + Send + 'static> fmt::Debug for PortRequest<M, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReceivedMessage").field("from", &self.from).finish_non_exhaustive()
+        f.debug_struct("PortRequest").field("from", &self.from).finish_non_exhaustive()
     }
 }

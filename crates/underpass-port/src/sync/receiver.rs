@@ -1,7 +1,7 @@
 //! Receiving from a synchronous port.
 
 use crate::errors::PortRecvError;
-use crate::sync::message::{ReceivedMessage, SyncMessage};
+use crate::sync::message::{PortRequest, SyncMessage};
 use crate::waiters::Waiters;
 use std::fmt;
 use std::future::poll_fn;
@@ -42,16 +42,16 @@ use underpass_wire::Schema;
 /// ```
 pub struct SyncPortReceiver<M: SyncMessage, R: Schema + Send + 'static> {
     /// Its drop alone takes it out.
-    queue: Option<Receiver<ReceivedMessage<M, R>>>,
+    queue: Option<Receiver<PortRequest<M, R>>>,
     tasks: Arc<Waiters>,
 }
 
 impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
-    pub(crate) fn new(queue: Receiver<ReceivedMessage<M, R>>, tasks: Arc<Waiters>) -> Self {
+    pub(crate) fn new(queue: Receiver<PortRequest<M, R>>, tasks: Arc<Waiters>) -> Self {
         Self { queue: Some(queue), tasks }
     }
 
-    fn queue(&self) -> Result<&Receiver<ReceivedMessage<M, R>>, PortRecvError> {
+    fn queue(&self) -> Result<&Receiver<PortRequest<M, R>>, PortRecvError> {
         // A child has none of its parent's messages.
         self.queue.as_ref().filter(|_| !fork::is_forked()).ok_or(PortRecvError::Disconnected)
     }
@@ -62,8 +62,8 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
     /// [`PortRecvError::Disconnected`] if the port's service was dropped and all bindings have
     /// ended; [`PortRecvError::Cancelled`] if the thread is cancelled while it waits.
     #[inline]
-    pub fn recv(&self) -> Result<ReceivedMessage<M, R>, PortRecvError> {
-        self.queue()?.recv().map(ReceivedMessage::received).map_err(|why| match why {
+    pub fn recv(&self) -> Result<PortRequest<M, R>, PortRecvError> {
+        self.queue()?.recv().map(PortRequest::received).map_err(|why| match why {
             RecvError::Disconnected => PortRecvError::Disconnected,
             RecvError::Cancelled => PortRecvError::Cancelled,
         })
@@ -74,9 +74,9 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
     /// # Errors
     /// [`PortRecvError::Empty`] or [`PortRecvError::Disconnected`].
     #[inline]
-    pub fn try_recv(&self) -> Result<ReceivedMessage<M, R>, PortRecvError> {
+    pub fn try_recv(&self) -> Result<PortRequest<M, R>, PortRecvError> {
         let received = self.queue()?.try_recv();
-        received.map(ReceivedMessage::received).map_err(|why| match why {
+        received.map(PortRequest::received).map_err(|why| match why {
             TryRecvError::Empty => PortRecvError::Empty,
             TryRecvError::Disconnected => PortRecvError::Disconnected,
         })
@@ -86,16 +86,16 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
     ///
     /// # Errors
     /// [`PortRecvError::Timeout`], or as [`recv`](Self::recv).
-    pub fn recv_timeout(&self, span: Duration) -> Result<ReceivedMessage<M, R>, PortRecvError> {
-        self.queue()?.recv_timeout(span).map(ReceivedMessage::received).map_err(late)
+    pub fn recv_timeout(&self, span: Duration) -> Result<PortRequest<M, R>, PortRecvError> {
+        self.queue()?.recv_timeout(span).map(PortRequest::received).map_err(late)
     }
 
     /// Waits for the next message, but not beyond `deadline`.
     ///
     /// # Errors
     /// [`PortRecvError::Timeout`], or as [`recv`](Self::recv).
-    pub fn recv_deadline(&self, deadline: Instant) -> Result<ReceivedMessage<M, R>, PortRecvError> {
-        self.queue()?.recv_deadline(deadline).map(ReceivedMessage::received).map_err(late)
+    pub fn recv_deadline(&self, deadline: Instant) -> Result<PortRequest<M, R>, PortRecvError> {
+        self.queue()?.recv_deadline(deadline).map(PortRequest::received).map_err(late)
     }
 
     /// Waits for the next message, and blocks no thread. A future that is dropped has received
@@ -103,11 +103,11 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
     ///
     /// # Errors
     /// [`PortRecvError::Disconnected`].
-    pub async fn recv_async(&self) -> Result<ReceivedMessage<M, R>, PortRecvError> {
+    pub async fn recv_async(&self) -> Result<PortRequest<M, R>, PortRecvError> {
         poll_fn(|task| self.poll_recv(task)).await
     }
 
-    fn poll_recv(&self, task: &Context<'_>) -> Poll<Result<ReceivedMessage<M, R>, PortRecvError>> {
+    fn poll_recv(&self, task: &Context<'_>) -> Poll<Result<PortRequest<M, R>, PortRecvError>> {
         for waits in [false, true] {
             // The lock of the queue orders the waker and the last look: a message that is pushed
             // later finds the waker.
@@ -141,11 +141,11 @@ fn late(why: RecvTimeoutError) -> PortRecvError {
     }
 }
 
-impl<M: SyncMessage, R: Schema + Send + 'static> AsRef<Receiver<ReceivedMessage<M, R>>>
+impl<M: SyncMessage, R: Schema + Send + 'static> AsRef<Receiver<PortRequest<M, R>>>
     for SyncPortReceiver<M, R>
 {
     /// For a [`Select`](underpass_sync::Select).
-    fn as_ref(&self) -> &Receiver<ReceivedMessage<M, R>> {
+    fn as_ref(&self) -> &Receiver<PortRequest<M, R>> {
         self.queue.as_ref().expect("only its drop takes it")
     }
 }
@@ -178,7 +178,7 @@ pub struct SyncMessages<'a, M: SyncMessage, R: Schema + Send + 'static> {
 }
 
 impl<M: SyncMessage, R: Schema + Send + 'static> Iterator for SyncMessages<'_, M, R> {
-    type Item = ReceivedMessage<M, R>;
+    type Item = PortRequest<M, R>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.receiver.recv().ok()

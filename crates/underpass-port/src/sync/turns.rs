@@ -16,7 +16,7 @@ pub(crate) struct Turns<T> {
 
 /// What has become of a message that the lane has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum Placed {
     /// It was pushed.
     InTurn,
     /// It waits for those before it.
@@ -34,18 +34,18 @@ impl<T> Turns<T> {
     /// # Errors
     /// The item: its number was used or skipped before, or is too far ahead.
     #[inline]
-    pub(crate) fn comes(&mut self, number: u64, item: T, mut push: impl FnMut(T)) -> Result<Came, T> {
+    pub(crate) fn comes(&mut self, number: u64, item: T, mut push: impl FnMut(T)) -> Result<Placed, T> {
         match number.checked_sub(self.next) {
             Some(0) => {
                 self.next += 1;
                 push(item);
                 self.go_on(push);
-                Ok(Came::InTurn)
+                Ok(Placed::InTurn)
             }
             Some(ahead) if ahead < self.most => match self.early.entry(number) {
                 Entry::Vacant(place) => {
                     place.insert(Some(item));
-                    Ok(Came::Early)
+                    Ok(Placed::Early)
                 }
                 Entry::Occupied(_) => Err(item),
             },
