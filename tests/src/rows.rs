@@ -3,7 +3,8 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use underpass::stream::{Stream, StreamOptions, StreamSender};
+use std::time::Duration;
+use underpass::stream::{Stream, StreamOptions, StreamSendError, StreamSender};
 use underpass::{CallError, thread};
 
 /// A row.
@@ -114,6 +115,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Waits until `sender` has ended, and blocks no processor meanwhile.
+fn end_of<E: underpass::Wire>(sender: &StreamSender<Row, E>) -> StreamSendError {
+    loop {
+        if let Some(why) = sender.ended() {
+            return why;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Sends `count` rows, and ends as told. Returns how.
 fn write(sender: StreamSender<Row, Torn>, count: u64, len: u64, ending: Ending) -> String {
     for id in 0..count {
@@ -126,7 +137,7 @@ fn write(sender: StreamSender<Row, Torn>, count: u64, len: u64, ending: Ending) 
         Ending::Fail => return format!("{:?}", sender.fail(&Torn { at: count })),
         Ending::Abandon => drop(sender),
         Ending::Hold => {
-            return format!("{:?}", crate::until("the end of the stream", || sender.ended()));
+            return format!("{:?}", end_of(&sender));
         }
     }
     "written".to_owned()
@@ -188,9 +199,7 @@ impl Rows for Table {
 
     fn large(&self, bytes: u64) -> Result<Stream<Row>, CallError> {
         let (sender, stream) = StreamOptions::new().bytes(bytes as usize).open()?;
-        drop(thread::spawn(move || {
-            crate::until("the end of the stream", || sender.ended());
-        }));
+        drop(thread::spawn(move || end_of(&sender)));
         Ok(stream)
     }
 

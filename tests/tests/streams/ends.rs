@@ -4,7 +4,7 @@ use super::process::Process;
 use super::served;
 use underpass::stream::{StreamError, StreamOptions, StreamSendError};
 use underpass::{Running, Server};
-use underpass_tests::{Ending, Room, Row, Rows, Summed, Table, Torn, Watchdog, until};
+use underpass_tests::{Ending, Room, Row, Rows, Summed, Table, Torn, Watchdog, fds_of, until};
 
 #[test]
 fn the_end_is_told_from_errors() {
@@ -29,7 +29,8 @@ fn the_end_is_told_from_errors() {
 #[test]
 fn items_may_be_errors_in_the_middle() {
     let _watchdog = Watchdog::new("items_may_be_errors_in_the_middle");
-    let items = served("middle").table.checked(7).unwrap();
+    let served = served("middle");
+    let items = served.table.checked(7).unwrap();
     let items: Vec<_> = items.into_iter().map(Result::unwrap).collect();
     let no = |id| Err(format!("no {id}"));
     assert_eq!(items, [no(0), Ok(1), Ok(2), no(3), Ok(4), Ok(5), no(6)]);
@@ -60,6 +61,28 @@ fn a_dropped_reader_cancels_its_writer() {
         (sent, sender.ended()),
         (StreamSendError::ReaderDropped, Some(StreamSendError::ReaderDropped))
     );
+}
+
+#[test]
+fn streams_leave_no_files_behind() {
+    let _watchdog = Watchdog::new("streams_leave_no_files_behind");
+    let served = served("open-files");
+    let pass = |times| {
+        for _ in 0..times {
+            let rows = served.table.rows(3, 8, Ending::Finish).unwrap();
+            assert_eq!(rows.into_iter().filter(|row| row.is_ok()).count(), 3);
+            let (sender, rows) = StreamOptions::new().open().unwrap();
+            (0..3).for_each(|id| sender.send(&Row::new(id, 8)).unwrap());
+            sender.finish();
+            assert_eq!(served.table.sum(rows).unwrap().rows, 3);
+        }
+    };
+    // The first ones open what stays.
+    pass(3);
+    let files = || fds_of(served.server.pid());
+    let before = files();
+    pass(100);
+    until("the files to be closed", || (files() <= before).then_some(()));
 }
 
 #[test]

@@ -16,7 +16,7 @@ type Told = (u64, u64, u64, bool);
 
 /// What a reader needs to take a stream.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct StreamOffer {
     pub(crate) sizes: LaneSizes,
     /// Whether barriers reach the writer.
     pub(crate) light: bool,
@@ -36,7 +36,7 @@ pub(crate) struct TakenOffer {
     pub(crate) bell: PassedSocket,
 }
 
-impl Offer {
+impl StreamOffer {
     /// Bytes of the value.
     pub(crate) const SIZE: usize = match <Told as Encode>::FIXED {
         Some(size) => size,

@@ -1,7 +1,7 @@
 //! A stream that its reader has taken: what is taken from its lane, and how it ends.
 
 use crate::stream::errors::StreamError;
-use crate::stream::offer::Offer;
+use crate::stream::offer::StreamOffer;
 use crate::stream::reader_end::{BINDING_ENDED, FLOODED, NO_ROOM, ReaderEnd};
 use crate::stream::words::{ABANDONED, ENDED_WITH_BINDING, FAILURE, FINISHED, ITEM};
 use crate::wait_until::WaitUntil;
@@ -50,7 +50,7 @@ impl OpenStream {
     ///
     /// # Errors
     /// The offer makes no sense, or this domain has no room for it.
-    pub(crate) fn take(offer: Offer) -> io::Result<Self> {
+    pub(crate) fn take(offer: StreamOffer) -> io::Result<Self> {
         let taken = offer.take()?;
         let memory = Arc::new(taken.memory);
         let end = ReaderEnd::take(memory.clone(), taken.room, taken.bell)?;

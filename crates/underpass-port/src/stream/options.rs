@@ -5,7 +5,7 @@ use crate::quota::{Charge, Quota};
 use crate::stream::bell_byte::BellByteTaker;
 use crate::stream::binding::ends_with_binding;
 use crate::stream::errors::OpenStreamError;
-use crate::stream::offer::{MOST_MEMORY, Offer};
+use crate::stream::offer::{MOST_MEMORY, StreamOffer};
 use crate::stream::reader::Stream;
 use crate::stream::sender::StreamSender;
 use crate::stream::writer_end::WriterEnd;
@@ -111,7 +111,7 @@ impl StreamOptions {
         let end = Arc::new(WriterEnd::new(lane, memory, room_bell, taker, charge));
         Bell::watch(&end)?;
         ends_with_binding(&end);
-        let offer = Offer { sizes, light, memory: file, room, bell };
+        let offer = StreamOffer { sizes, light, memory: file, room, bell };
         Ok((StreamSender::new(end), Stream::offered(offer)))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::stream::binding::ends_with_binding;
 use crate::stream::errors::StreamError;
-use crate::stream::offer::Offer;
+use crate::stream::offer::StreamOffer;
 use crate::stream::open_stream::OpenStream;
 use crate::wait_until::WaitUntil;
 use futures_core::stream::FusedStream;
@@ -33,13 +33,13 @@ pub struct Stream<T, E = String> {
 #[derive(Debug)]
 enum StreamState {
     /// It was opened here, and nothing was read.
-    Offered(Offer),
+    Offered(StreamOffer),
     Open(Box<OpenStream>),
     Over,
 }
 
 impl<T: Schema, E: Schema> Stream<T, E> {
-    pub(crate) fn offered(offer: Offer) -> Self {
+    pub(crate) fn offered(offer: StreamOffer) -> Self {
         Self { state: StreamState::Offered(offer), deadline: WaitUntil::Endless, of: PhantomData }
     }
 
@@ -221,26 +221,26 @@ impl<'a, T: Schema, E: Schema> IntoIterator for &'a mut Stream<T, E> {
 }
 
 impl<T: Schema, E: Schema> Encode for Stream<T, E> {
-    const FIXED: Option<usize> = Some(Offer::SIZE);
+    const FIXED: Option<usize> = Some(StreamOffer::SIZE);
 
     fn size(&self) -> usize {
-        Offer::SIZE
+        StreamOffer::SIZE
     }
 
     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
         match &self.state {
             StreamState::Offered(offer) => offer.encode(to),
             // The other side finds that no files came.
-            StreamState::Open(_) | StreamState::Over => to.put(&[0; Offer::SIZE]),
+            StreamState::Open(_) | StreamState::Over => to.put(&[0; StreamOffer::SIZE]),
         }
     }
 }
 
 impl<T: Schema, E: Schema> Decode for Stream<T, E> {
-    const LEAST: usize = Offer::SIZE;
+    const LEAST: usize = StreamOffer::SIZE;
 
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        let open = OpenStream::take(Offer::decode(from)?).map_err(|e| match e.kind() {
+        let open = OpenStream::take(StreamOffer::decode(from)?).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => DecodeError::BadValue { of: "Stream" },
             _ => DecodeError::NoRoomForFile,
         })?;

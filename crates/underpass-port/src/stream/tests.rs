@@ -1,6 +1,6 @@
 //! Hostile ends of streams, and what a stream costs.
 
-use crate::stream::offer::{MOST_MEMORY, Offer};
+use crate::stream::offer::{MOST_MEMORY, StreamOffer};
 use crate::stream::reader_end::FLOODED;
 use crate::stream::words::{DROPPED, FINISHED, ITEM, LIGHT, TAKEN};
 use crate::stream::{OpenStreamError, Stream, StreamError, StreamOptions, StreamSendError};
@@ -65,7 +65,7 @@ fn lying_writer(sizes: LaneSizes) -> (LyingWriter, Stream<u64>) {
     let (memory, file) = MappedLane::create(sizes).unwrap();
     let ((room, to_room), (bell, to_bell)) = (Socket::pair().unwrap(), Socket::pair().unwrap());
     let copy = SendingEnd::adopt(to_bell.try_clone().unwrap()).unwrap();
-    let offer = Offer { sizes, light: true, memory: file, room: to_room, bell: to_bell };
+    let offer = StreamOffer { sizes, light: true, memory: file, room: to_room, bell: to_bell };
     let mut parcel = Parcel::default();
     offer.encode(&mut parcel);
     drop(offer);
@@ -84,7 +84,7 @@ impl LyingReader {
     fn of(stream: &Stream<u64>) -> Self {
         let mut parcel = Parcel::default();
         stream.encode(&mut parcel);
-        let offer = Offer::decode(&mut parcel).unwrap();
+        let offer = StreamOffer::decode(&mut parcel).unwrap();
         let memory = MappedLane::adopt(offer.memory.as_fd(), offer.sizes).unwrap();
         let [room, bell] = [offer.room, offer.bell].map(|end| SendingEnd::adopt(end).unwrap());
         Self { memory, room, bell }
