@@ -46,8 +46,8 @@ fn a_dropped_reader_cancels_its_writer() {
     until("a writer without credit", || (rows.queued() == 1_024).then_some(()));
     drop(rows);
     assert!(served.reports(1)[0].starts_with("ReaderDropped at 10"), "{:?}", served.reports(1));
-    // One that is about to send nothing.
-    let rows = served.table.rows(1, 100, Ending::Hold).unwrap();
+    // One that sends nothing.
+    let rows = served.table.rows(0, 100, Ending::Hold).unwrap();
     drop(rows);
     assert_eq!(served.reports(2)[1], "ReaderDropped");
     // A server that drops its argument.
