@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex};
-use underpass_wire::{Carried, Decode, Descriptor, Encode, Schema, to_bytes};
+use underpass_wire::{Carried, Decode, DecodeError, Descriptor, Encode, Schema, Sink, Source, to_bytes};
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, underpass_macros::Wire)]
@@ -208,8 +208,26 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         if service.descriptor.hash != descriptor.hash {
             return Err(ImportError(descriptor.differences(&service.descriptor.text())));
         }
-        let local = service.local.downcast_ref::<Arc<L>>().filter(|_| name.starts_with("local")).cloned();
-        Ok(Self { service, local, calls: Arc::default(), again: Arc::default() })
+        Ok(Self::of(service, name.starts_with("local")))
+    }
+
+    /// A stub that calls `service` directly, or through bytes.
+    fn of(service: Service, directly: bool) -> Self {
+        let local = service.local.downcast_ref::<Arc<L>>().filter(|_| directly).cloned();
+        Self { service, local, calls: Arc::default(), again: Arc::default() }
+    }
+
+    pub fn of_service(service: &Service, _: &'static Descriptor) -> Self {
+        Self::of(service.clone(), true)
+    }
+
+    pub fn put(&self, to: &mut (impl Sink + ?Sized)) {
+        to.put_interface(&self.service);
+    }
+
+    pub fn take(from: &mut (impl Source + ?Sized), _: &'static Descriptor) -> Result<Self, DecodeError> {
+        let service = from.take_interface()?.downcast().map_err(|_| DecodeError::NoInterface)?;
+        Ok(Self::of(*service, false))
     }
 
     pub fn import_apart(
