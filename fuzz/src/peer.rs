@@ -7,10 +7,11 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
-    CLIENT_ATTENTION, COLLECT, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS, STACK, STACKS, TAKEN, CANCEL_WORDS,
+    CANCEL_WORDS, CLIENT_ATTENTION, COLLECT, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
+    STACK, STACKS, TAKEN,
 };
 use underpass_channel::{
-    OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory, Tag,
+    Cell, Channel, Doorbell, INLINE, OverflowBuffer, Payload, PayloadPlace, Region, RingMemory, Tag,
 };
 use underpass_os::{PayloadFile, Socket};
 
@@ -138,15 +139,16 @@ pub struct Message {
 impl<'a> Arbitrary<'a> for Message {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let descriptor = TargetClient::descriptor();
-        let procedure = if u.ratio(1, 30)? {
+        let mut procedure = if u.ratio(1, 30)? {
             let any = u.arbitrary()?;
             *u.choose(&[any, COLLECT])?
         } else {
             u.choose_index(descriptor.procedures.len())? as u16
         };
-        let outcome = if u.ratio(1, 4)? { *u.choose(&[1, 2, 3, 4, 5, 9, 10, 11, 12, LATE, LATE])? } else { 0 };
+        let mut outcome =
+            if u.ratio(1, 4)? { *u.choose(&[1, 2, 3, 4, 5, 9, 10, 11, 12, LATE, LATE])? } else { 0 };
         let late: u64 = u.int_in_range(0..=7)?;
-        let (arguments, result) = match outcome {
+        let (mut arguments, mut result) = match outcome {
             0 => (Values(descriptor).arguments(procedure, u)?, Values(descriptor).result(procedure, u)?),
             LATE if u.ratio(7, 8)? => (Vec::new(), late.to_le_bytes().to_vec()),
             _ => (u.arbitrary()?, u.arbitrary()?),
@@ -165,8 +167,37 @@ impl<'a> Arbitrary<'a> for Message {
             _ => None,
         };
         let file = u.arbitrary()?;
+        if u.ratio(1, 4)? {
+            let words = words(u)?;
+            arguments = [&words[..], &arguments].concat();
+            result = [&words[..], &result].concat();
+            (procedure, outcome) = (procedure | WITH_INTERFACES, DONE_WITH_INTERFACES);
+        }
         Ok(Self { slot, procedure, outcome, late, arguments, result, place, bounded, tag, lie, file })
     }
+}
+
+/// The bit of a procedure's number that says that the arguments begin with words of interfaces.
+const WITH_INTERFACES: u16 = 1 << 15;
+/// The outcome of a call whose result begins with them.
+const DONE_WITH_INTERFACES: u16 = 13;
+/// The bit of a word that says that the row is the receiver's.
+const HOME: u64 = 1 << 63;
+
+/// The number of some interfaces, which mostly is right, and a word for each.
+fn words(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let count = u.int_in_range(0..=3u16)?;
+    let said = if u.ratio(1, 20)? { u.arbitrary()? } else { count };
+    let mut bytes = said.to_le_bytes().to_vec();
+    for _ in 0..count {
+        let home = if u.arbitrary()? { HOME } else { 0 };
+        let word = match u.ratio(1, 20)? {
+            true => u.arbitrary()?,
+            false => Tag::new(u.int_in_range(0..=5)?, u.int_in_range(0..=3)?).word() | home,
+        };
+        bytes.extend(word.to_le_bytes());
+    }
+    Ok(bytes)
 }
 
 /// A file to pass.
@@ -198,8 +229,8 @@ impl<'a> Arbitrary<'a> for Said {
             return u.arbitrary().map(Self);
         }
         let mut bytes = vec![0; 16];
-        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 13])?;
-        bytes[1] = u.int_in_range(0..=4)?;
+        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 13, 14, 15, 16])?;
+        bytes[1] = u.int_in_range(0..=4)? | if u.ratio(1, 8)? { 8 } else { 0 };
         bytes[6] = u.int_in_range(0..=3)?;
         bytes[2..4].copy_from_slice(&Slot::arbitrary(u)?.0.to_le_bytes());
         bytes[8..].copy_from_slice(&u.int_in_range(0..=LARGEST + 1)?.to_le_bytes());
@@ -299,7 +330,8 @@ impl Peer {
         let bytes = if self.replies { &message.result } else { &message.arguments };
         let what = if self.replies { message.outcome } else { message.procedure };
         let tag = message.tag.map_or(Tag::new(0, 1), Tag::of_word);
-        let new = if self.replies { Cell::new(message.slot, what) } else { Cell::request(message.slot, what, tag) };
+        let new =
+            if self.replies { Cell::new(message.slot, what) } else { Cell::request(message.slot, what, tag) };
         let (mut cell, begin) = (Cell { bounded: message.bounded, ..new }, new.length as usize);
         if self.replies && u32::from(message.slot) < SLOTS {
             self.channel.section_words(message.slot).write([message.late, 0, 0, 0]);

@@ -120,6 +120,8 @@ impl Values<'_> {
                 }
                 return self.added(added, u, depth, to);
             }
+            // No bytes stand for it: words at the beginning of the message do.
+            Definition::Interface(_) => return Ok(()),
             Definition::Struct(fields) => fields,
             Definition::Enum(variants) => {
                 let variant = u.choose_index(variants.len())?;
