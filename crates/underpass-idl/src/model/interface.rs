@@ -210,12 +210,16 @@ fn method_of<'a>(item: &'a TraitItem, errors: &mut Errors) -> Option<&'a syn::Tr
     None
 }
 
+/// The most methods. The highest bit of a procedure's number says that interfaces come along, and
+/// the number of all ones is the call that collects late answers.
+const MOST: u16 = (1 << 15) - 1;
+
 fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
     match u16::try_from(taken) {
-        Ok(index) if index < 1 << 15 => Ok(index),
+        Ok(index) if index < MOST => Ok(index),
         _ => Err(Error::new_spanned(
             &method.sig.ident,
-            "an interface has at most 32,768 methods: put this and those behind it into another",
+            "an interface has at most 32,767 methods: put this and those behind it into another",
         )),
     }
 }
