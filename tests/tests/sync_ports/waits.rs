@@ -44,6 +44,32 @@ fn a_full_port_refuses_and_holds_up_until_a_reply_makes_room() {
 }
 
 #[test]
+fn a_sender_waits_no_longer_than_the_call_that_it_serves() {
+    let _watchdog = Watchdog::new("a_sender_waits_no_longer_than_the_call_that_it_serves");
+    let port = own("served", SyncPortOptions::new().messages(1));
+    let sender = SyncPortSender::<super::Note, u64>::connect(&port.name).unwrap();
+    let pending = sender.begin((1, vec![])).unwrap();
+    let (tell, told) = mpmc::unbounded();
+    let name = underpass_tests::Room::name("serves");
+    let service = SyncPortOptions::new().with_handler::<u64, u64>(move |_| {
+        // The port is full.
+        tell.send(sender.send(&(2, vec![]))).unwrap();
+        0
+    });
+    let _running = underpass::Server::new().export(&*name, service).start().unwrap();
+    let asker = SyncPortSender::<u64, u64>::connect(&name).unwrap();
+    // On a busy machine the time may be over before the handler begins.
+    let error = until("a handler", || {
+        // The handler replies at the deadline, so its reply may come in time or not.
+        let _either = asker.send_timeout(&1, Duration::from_millis(20));
+        told.recv_timeout(Duration::from_millis(100)).ok()
+    });
+    assert_eq!(error, Err(SyncSendError::Timeout(Outcome::NotStarted)));
+    port.message().reply(5);
+    assert_eq!(pending.wait(), Ok(5));
+}
+
+#[test]
 fn of_a_burst_each_waiting_receiver_gets_a_message() {
     let _watchdog = Watchdog::new("of_a_burst_each_waiting_receiver_gets_a_message");
     const RECEIVERS: usize = 6;

@@ -47,6 +47,14 @@ impl SyncSendError {
         }
     }
 
+    /// Of a message that waits for room: it was full all the time.
+    pub(crate) fn after_waiting(self) -> Self {
+        match self {
+            Self::Full => Self::Timeout(Outcome::NotStarted),
+            error => error,
+        }
+    }
+
     /// Of a message that the owner has refused.
     #[cold]
     pub(crate) fn of(refusal: PortRefusal) -> Self {

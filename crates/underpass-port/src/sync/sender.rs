@@ -13,7 +13,7 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use underpass_rpc::{AllLeased, Counters, ImportError, Outcome, Policy, Stub};
+use underpass_rpc::{AllLeased, Counters, ImportError, Policy, Stub};
 use underpass_wire::Schema;
 
 /// Sends to a synchronous port. The clones share credits and an order: their messages are received
@@ -63,11 +63,12 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
     /// Sends a message, and waits for the reply; before that, it waits for room.
     ///
     /// # Errors
-    /// [`SyncSendError`], except `Full` and `Timeout`.
+    /// [`SyncSendError`], except `Full`. `Timeout` if the thread serves a call with a deadline.
     #[inline]
     pub fn send(&self, message: &M::Sent) -> Result<R, SyncSendError> {
         self.end.check(message)?;
-        self.end.turn(WaitUntil::Endless)?.send(&self.end.stub, message)
+        let turn = self.end.turn(WaitUntil::Endless)?;
+        turn.send(&self.end.stub, message).map_err(SyncSendError::after_waiting)
     }
 
     /// Sends a message if there is room for it, and waits for the reply.
@@ -102,22 +103,18 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
         self.end.check(message)?;
         let turn = self.end.turn(WaitUntil::Until(deadline))?;
         let left = deadline.saturating_duration_since(Instant::now());
-        turn.send(&self.end.stub.with_deadline(left), message).map_err(|error| match error {
-            // There was no slot all the time.
-            SyncSendError::Full => SyncSendError::Timeout(Outcome::NotStarted),
-            error => error,
-        })
+        turn.send(&self.end.stub.with_deadline(left), message).map_err(SyncSendError::after_waiting)
     }
 
     /// Sends a message, and waits for room and for the reply without blocking a thread. A future
     /// that is dropped gives the message up: the receiver may have it all the same.
     ///
     /// # Errors
-    /// [`SyncSendError`], except `Full` and `Timeout`.
+    /// As [`send`](Self::send).
     pub async fn send_async(&self, message: &M::Sent) -> Result<R, SyncSendError> {
         self.end.check(message)?;
         let turn = poll_fn(|task| self.end.poll_turn(task)).await;
-        turn.send_async(message).await
+        turn.send_async(message).await.map_err(SyncSendError::after_waiting)
     }
 
     /// Sends a message, and returns once there is room for it. The reply comes to the returned
@@ -126,7 +123,8 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
     /// A user-level thread of its own carries the message, and waits for the reply.
     ///
     /// # Errors
-    /// `Cancelled` and `TooLong`. All other errors come to the returned value.
+    /// `Cancelled`, `Timeout` and `TooLong`, as of [`send`](Self::send). All other errors come to
+    /// the returned value.
     ///
     /// # Examples
     /// ```no_run
@@ -145,7 +143,9 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortSender<M, R> {
         self.end.check(message.borrow())?;
         let turn: Turn<Arc<SyncSenderEnd>> = self.end.turn(WaitUntil::Endless)?.owned();
         let stub = self.end.stub.clone();
-        Ok(PendingReply::carried_by(move || turn.send(&stub, message.borrow())))
+        Ok(PendingReply::carried_by(move || {
+            turn.send(&stub, message.borrow()).map_err(SyncSendError::after_waiting)
+        }))
     }
 }
 

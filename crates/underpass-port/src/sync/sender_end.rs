@@ -86,6 +86,12 @@ impl SyncSenderEnd {
         }
         let waiting = self.credits.enter();
         drop(counts);
+        // As with every call, the deadline of the call that the thread serves counts too.
+        let limit = match (limit, underpass_rpc::deadline()) {
+            (WaitUntil::Endless, Some(served)) => WaitUntil::Until(served),
+            (WaitUntil::Until(own), Some(served)) => WaitUntil::Until(own.min(served)),
+            (limit, _) => limit,
+        };
         let woken = self.credits.wait(limit);
         drop(waiting);
         woken.map_err(|why| match why {
