@@ -62,6 +62,9 @@ pub struct Summed {
 
 impl Summed {
     /// Reads `rows` to their end.
+    ///
+    /// # Panics
+    /// If a row has other contents than its number says.
     pub fn of(rows: Stream<Row>) -> Self {
         let mut summed = Self { rows: 0, ids: 0, error: None };
         for row in rows {

@@ -105,7 +105,6 @@ const ROOMS: &[Room] = &[
         ],
         outside: Some(&["futures-core"]),
         because: "a port is lanes between domains that have a binding, and threads that wait for them; async code reads a stream by the trait that all runtimes share",
-        ..BARE
     },
     Room {
         name: "underpass-sandbox",

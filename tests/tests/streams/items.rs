@@ -88,10 +88,7 @@ fn credits_count_items_and_bytes() {
     assert_eq!((sender.queued(), rows.queued()), (3, 3));
 
     let (sender, mut rows) = StreamOptions::new().longest(1_000).bytes(4_096).open::<Vec<u8>>().unwrap();
-    let sent = until("a stream without credit", || match sender.try_send(&vec![7; 900]) {
-        Ok(()) => None,
-        Err(why) => Some(why),
-    });
+    let sent = until("a stream without credit", || sender.try_send(&vec![7; 900]).err());
     assert_eq!((sent, sender.queued()), (StreamSendError::Full, 4));
     // A short one has room still.
     sender.try_send(&vec![8; 100]).unwrap();

@@ -119,7 +119,7 @@ fn receive(lane: &mut LaneReceiver<HeapLane>, bell: &Bell) {
 
 /// A sender of `count` messages, which are all received.
 fn hears_of_all(count: u32) {
-    let sizes = LaneSizes::with_bytes(count as usize, 8, 0, WhenFull::Refuse).unwrap();
+    let sizes = LaneSizes::new(count as usize, 8, WhenFull::Refuse).unwrap();
     let memory = Shared::new(HeapLane::new(sizes));
     let (mut sender, mut receiver) =
         (LaneSender::new(memory.clone(), sizes), LaneReceiver::new(memory, sizes));
