@@ -23,9 +23,6 @@ pub(crate) struct HandlerStub<M, R, F> {
     of: PhantomData<fn(M) -> R>,
 }
 
-/// What a binding's state is to the port of `M` and `R`.
-struct LaneOf<M: SyncMessage, R: Schema + Send + 'static>(Arc<SyncLane<M, R>>);
-
 /// The number of a sender at a port with a handler.
 struct LaneNumber(u64);
 
@@ -43,7 +40,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> QueueStub<M, R> {
     /// The sender's lane, over whose binding the call has come.
     #[inline]
     fn lane(&self, call: &IncomingCall<'_>) -> Arc<SyncLane<M, R>> {
-        call.binding_state(|| LaneOf(self.0.lane(call.binding_id()))).0.clone()
+        call.binding_state(|| self.0.lane(call.binding_id()))
     }
 
     /// *D1 and D2.*

@@ -29,7 +29,6 @@ pub(crate) struct SyncLane<M: SyncMessage, R: Schema + Send + 'static> {
     port: Arc<SyncQueue<M, R>>,
     pub(crate) from: SenderId,
     turns: Mutex<Turns<EarlyMessage<M, R>>>,
-    own: Weak<Self>,
 }
 
 /// A message in its lane.
@@ -50,15 +49,11 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncQueue<M, R> {
     }
 
     /// The next lane, for the sender over this binding.
-    pub(crate) fn lane(self: &Arc<Self>, binding: u64) -> Arc<SyncLane<M, R>> {
+    pub(crate) fn lane(self: &Arc<Self>, binding: u64) -> SyncLane<M, R> {
         // Relaxed: a number.
         let lane = self.lanes.fetch_add(1, Ordering::Relaxed) + 1;
-        Arc::new_cyclic(|own| SyncLane {
-            port: self.clone(),
-            from: SenderId { lane, binding },
-            turns: Mutex::new(Turns::new(self.messages)),
-            own: own.clone(),
-        })
+        let turns = Mutex::new(Turns::new(self.messages));
+        SyncLane { port: self.clone(), from: SenderId { lane, binding }, turns }
     }
 
     /// Pushes a message. Returns it if there are no receivers any more.
@@ -97,7 +92,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncLane<M, R> {
 
     /// *D2.* A message with this number has come.
     #[inline]
-    pub(crate) fn comes_as(&self, number: u64, message: PortRequest<M, R>) {
+    pub(crate) fn comes_as(self: &Arc<Self>, number: u64, message: PortRequest<M, R>) {
         let mut back = Vec::new();
         let message = EarlyMessage { message, watch: None };
         let mut turns = lock(&self.turns);
@@ -121,11 +116,11 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncLane<M, R> {
 
     /// *O4.* The message of this number is early: it is dropped when nobody wants it any more.
     #[cold]
-    fn watch(&self, number: u64) {
+    fn watch(self: &Arc<Self>, number: u64) {
         let cancelled = || Some(lock(&self.turns).early(number)?.message.right().cancellation()?.cancelled());
         let Some(cancelled) = cancelled() else { return };
         let mut watch: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(cancelled);
-        let waker = Waker::from(Arc::new(Withdraws { lane: self.own.clone() }));
+        let waker = Waker::from(Arc::new(Withdraws { lane: Arc::downgrade(self) }));
         match watch.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(()) => waker.wake(),
             Poll::Pending => {
