@@ -5,7 +5,7 @@ use crate::binding::family::Family;
 use crate::binding::implementation::Implementation;
 use crate::binding::limits::InterfaceQuota;
 use crate::binding::object::Binding;
-use crate::binding::record::{BindingRecord, Ending};
+use crate::binding::record::{BindingRecord, CountedEnding};
 use crate::binding::row::{BindingRow, ServedRow};
 use crate::control::clerk::clerk;
 use crate::dispatch::server::served;
@@ -23,7 +23,7 @@ struct EndedValue {
     implementation: Option<Arc<Implementation>>,
     _charge: Option<InterfaceQuota>,
     /// A shutdown of the server waits for it. Dropped last.
-    _ending: Ending,
+    _ending: CountedEnding,
 }
 
 /// The implementations of a connection that are still to be dropped.

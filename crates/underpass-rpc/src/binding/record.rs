@@ -40,16 +40,16 @@ pub(crate) struct Endings(AtomicUsize);
 
 impl Endings {
     pub(crate) fn are_over(&self) -> bool {
-        // SYNC with the subtraction in `Ending::drop`: all that a hook did happens before this
+        // SYNC with the subtraction in `CountedEnding::drop`: all that a hook did happens before this
         // returns true.
         self.0.load(Ordering::Acquire) == 0
     }
 }
 
 /// The count of one binding, until dropped.
-pub(crate) struct Ending(Arc<Endings>);
+pub(crate) struct CountedEnding(Arc<Endings>);
 
-impl Drop for Ending {
+impl Drop for CountedEnding {
     fn drop(&mut self) {
         // SYNC with the load in `are_over`.
         self.0.0.fetch_sub(1, Ordering::Release);
@@ -90,10 +90,10 @@ impl BindingRecord {
 
     /// Counts one more end, until the result is dropped: something of the binding is dropped later.
     /// The binding has not ended yet.
-    pub(crate) fn one_more_ending(&self) -> Ending {
+    pub(crate) fn one_more_ending(&self) -> CountedEnding {
         // Relaxed: as in `new`. The binding itself is counted.
         self.endings.0.fetch_add(1, Ordering::Relaxed);
-        Ending(self.endings.clone())
+        CountedEnding(self.endings.clone())
     }
 
     /// The holder of the lock must be critical, so that it keeps its processor, and must not run
@@ -131,7 +131,7 @@ impl BindingRecord {
         if fork::check().is_err() {
             return;
         }
-        let ending = Ending(self.endings.clone());
+        let ending = CountedEnding(self.endings.clone());
         let held = critical();
         // Without a call there is no state.
         let unseen = self.unseen.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl BindingRecord {
     }
 
     /// Calls the hook and drops the state, even if one of them panics.
-    fn run_end(self: Arc<Self>, _ending: Ending) {
+    fn run_end(self: Arc<Self>, _ending: CountedEnding) {
         let within = within_binding(&self);
         if let Some(on_end) = &self.on_end {
             // The panic hook has reported the panic.

@@ -20,7 +20,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
@@ -45,14 +45,17 @@ enum To<L: ?Sized> {
 /// A binding within this domain.
 struct Here<L: ?Sized> {
     local: Arc<L>,
-    record: Arc<BindingRecord>,
+    /// Made at the first direct call, if it is a value.
+    record: OnceLock<Arc<BindingRecord>>,
     implementation: Arc<Implementation>,
 }
 
 impl<L: ?Sized> Drop for Here<L> {
     fn drop(&mut self) {
         // A call borrows the stub, so none is under way.
-        self.record.end();
+        if let Some(record) = self.record.get() {
+            record.end();
+        }
     }
 }
 
@@ -64,14 +67,20 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
         let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
-        Some(Self { local, record, implementation: Implementation::of(service) })
+        Some(Self { local, record: record.into(), implementation: Implementation::of(service) })
     }
 
     /// A binding to an implementation that was given as a value, if it is an `L`.
     fn of_value(implementation: Arc<Implementation>) -> Option<Self> {
         let local = implementation.local()?;
-        let binding = Binding::new(implementation.descriptor.name.into(), Peer::here(), None);
-        Some(Self { local, record: BindingRecord::new(binding, None, Arc::default()), implementation })
+        Some(Self { local, record: OnceLock::new(), implementation })
+    }
+
+    fn record(&self) -> &Arc<BindingRecord> {
+        self.record.get_or_init(|| {
+            let name = self.implementation.descriptor.name;
+            BindingRecord::new(Binding::new(name.into(), Peer::here(), None), None, Arc::default())
+        })
     }
 }
 
@@ -306,7 +315,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[inline]
     pub fn local(&self) -> Option<Local<'_, L>> {
         match &self.to {
-            To::Here(here) => Some(Local { local: &here.local, _within: within_binding(&here.record) }),
+            To::Here(here) => Some(Local { local: &here.local, _within: within_binding(here.record()) }),
             To::There(_) | To::Anywhere(..) => None,
         }
     }
