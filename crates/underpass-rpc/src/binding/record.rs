@@ -40,7 +40,7 @@ pub(crate) struct Endings(AtomicUsize);
 
 impl Endings {
     pub(crate) fn are_over(&self) -> bool {
-        // SYNC with the subtraction in `CountedEnding::drop`: all that a hook did happens before this
+        // SYNC with the subtraction in `CountedEnding::drop`: all that a hook did is before this
         // returns true.
         self.0.load(Ordering::Acquire) == 0
     }
