@@ -80,6 +80,7 @@ fn a_slow_reader_holds_up_nobody_else() {
 
 #[test]
 fn credits_count_items_and_bytes() {
+    let _watchdog = Watchdog::new("credits_count_items_and_bytes");
     let (sender, mut rows) = StreamOptions::new().items(3).open::<u64>().unwrap();
     (0..3).for_each(|id| sender.try_send(&id).unwrap());
     assert_eq!(sender.try_send(&3), Err(StreamSendError::Full));
