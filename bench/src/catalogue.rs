@@ -3,7 +3,7 @@
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
-use crate::{limits, lrpc, othreads, raven, sizes, threads, urpc};
+use crate::{limits, lrpc, othreads, raven, sizes, streams, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     urpc::BENCHMARK,
     lrpc::BENCHMARK,
     sizes::BENCHMARK,
+    streams::BENCHMARK,
     threads::BENCHMARK,
     othreads::SPINLOCKS,
     othreads::BARRIERS,

@@ -33,6 +33,7 @@ mod report;
 mod run;
 mod sizes;
 mod socket;
+mod streams;
 mod threads;
 mod urpc;
 
