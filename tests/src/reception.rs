@@ -236,6 +236,9 @@ impl Drop for Puppet {
     }
 }
 
+/// How long an import of a puppet may take.
+const SOON: Duration = Duration::from_secs(5);
+
 /// The state of a puppet.
 #[derive(Default)]
 struct Own {
@@ -278,8 +281,7 @@ impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
         // Imports all bindings, or none. Each has a connection of its own, as if it were the only
         // one.
-        let all: Result<Vec<_>, _> =
-            (0..times).map(|_| ReceptionClient::import_apart(name, Duration::ZERO)).collect();
+        let all: Result<Vec<_>, _> = (0..times).map(|_| ReceptionClient::import_apart(name, SOON)).collect();
         self.bindings.extend(all?);
         Ok(())
     }

@@ -191,7 +191,7 @@ fn an_import_apart_shares_nothing() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("an_import_apart_shares_nothing"));
     let (_server, names) = many("apart", 1, |_| {});
     let shared = import(&[names[0].clone(), names[0].clone()]);
-    let apart = ProbeClient::import_apart(&names[0], Duration::ZERO).unwrap();
+    let apart = ProbeClient::import_apart(&names[0], ServerProcess::soon()).unwrap();
     let further = ProbeClient::import_apart(&names[0], ServerProcess::soon()).unwrap();
     assert_eq!(regions_of("self"), 3);
     drop(shared);
