@@ -238,7 +238,7 @@ fn a_revoked_binding_frees_its_callers_and_no_others() {
     let told: Vec<_> = told.split(' ').collect();
     assert_eq!(told.iter().filter(|told| **told == "()").count(), 2, "{told:?}");
     assert_eq!(told.iter().filter(|told| told.contains("Revoked(Unknown")).count(), 3, "{told:?}");
-    // The slots of the calls whose callers were freed come back: the door stays open for those calls.
+    // The slots of the calls whose callers were freed come back. The door stays open for those.
     assert_eq!(puppet.ask(&format!("connect {} 1", names[0])), "()");
     assert_eq!((puppet.ask("add 2"), regions_of("self")), ("3".to_owned(), 2));
 }
