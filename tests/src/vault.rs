@@ -48,12 +48,12 @@ pub trait PingPong {
     fn play(&self, other: PingPongClient, left: u32) -> Result<u32, CallError>;
 }
 
-/// A file and who is told of it.
+/// A file, and the sinks that are told of it.
 #[derive(Debug, Wire)]
 pub struct Watched {
     /// The file.
     pub file: Option<File>,
-    /// Who is told.
+    /// The sinks that are told of it.
     pub sinks: Vec<SinkClient>,
     /// Bytes, so that the value may not fit into a cell.
     pub text: String,

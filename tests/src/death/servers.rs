@@ -52,8 +52,8 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
             account = Some(Account::now());
         }
         let mut numbers = Numbers::of(seed + round as u64);
-        // One caller alone, on a user-level thread or a kernel thread, or several of both kinds. The
-        // case that takes the most memory comes first, before memory is counted.
+        // One caller alone, on a user-level thread or a kernel thread, or several of both kinds.
+        // The case that takes the most memory comes first, before memory is counted.
         let (when, callers) = match round {
             0 => (When::at_ring(), SEVERAL),
             _ => (When::choose(&mut numbers, &SIDES), numbers.among(&[(1, 0), (0, 1), SEVERAL])),

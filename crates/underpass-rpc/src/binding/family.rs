@@ -30,8 +30,8 @@ pub(crate) struct Family {
     link: Weak<BindingLink>,
     client: Client,
     rows: Arc<Rows<ServedRow>>,
-    /// The bytes of stack that each of its calls has at least. A dispatcher with a smaller stack may
-    /// serve an older connection until it next looks for new lines.
+    /// The bytes of stack that each of its calls has at least. A dispatcher with a smaller stack
+    /// may serve an older connection until it next looks for new lines.
     stack: usize,
     members: Mutex<Members>,
     /// Whether it has the rows of the other direction: those that the connection's client has given
