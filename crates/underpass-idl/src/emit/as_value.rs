@@ -24,9 +24,9 @@ fn constructors(interface: &Interface) -> TokenStream {
             /// stub. The implementation is dropped when nobody has a stub of it any more, here or
             /// there.
             #vis fn new(
-                implementation: impl #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
+                __implementation: impl #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
             ) -> Self {
-                Self::of_service(#ident::serve(implementation))
+                Self::of_service(#ident::serve(__implementation))
             }
 
             /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
@@ -34,8 +34,8 @@ fn constructors(interface: &Interface) -> TokenStream {
             ///
             /// # Panics
             /// If the service is one of another interface.
-            #vis fn of_service(service: #private::Service) -> Self {
-                Self { stub: #private::Stub::of_service(&service, Self::descriptor()) }
+            #vis fn of_service(__service: #private::Service) -> Self {
+                Self { stub: #private::Stub::of_service(&__service, Self::descriptor()) }
             }
         }
 

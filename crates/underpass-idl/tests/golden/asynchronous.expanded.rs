@@ -413,18 +413,21 @@ impl FileCacheClient {
     /// stub. The implementation is dropped when nobody has a stub of it any more, here or
     /// there.
     pub fn new(
-        implementation: impl FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __implementation: impl FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> Self {
-        Self::of_service(FileCache::serve(implementation))
+        Self::of_service(FileCache::serve(__implementation))
     }
     /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
     /// options of the service don't matter.
     ///
     /// # Panics
     /// If the service is one of another interface.
-    pub fn of_service(service: ::underpass::__private::Service) -> Self {
+    pub fn of_service(__service: ::underpass::__private::Service) -> Self {
         Self {
-            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+            stub: ::underpass::__private::Stub::of_service(
+                &__service,
+                Self::descriptor(),
+            ),
         }
     }
 }

@@ -347,18 +347,21 @@ impl FramesClient {
     /// stub. The implementation is dropped when nobody has a stub of it any more, here or
     /// there.
     pub fn new(
-        implementation: impl Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __implementation: impl Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> Self {
-        Self::of_service(Frames::serve(implementation))
+        Self::of_service(Frames::serve(__implementation))
     }
     /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
     /// options of the service don't matter.
     ///
     /// # Panics
     /// If the service is one of another interface.
-    pub fn of_service(service: ::underpass::__private::Service) -> Self {
+    pub fn of_service(__service: ::underpass::__private::Service) -> Self {
         Self {
-            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+            stub: ::underpass::__private::Stub::of_service(
+                &__service,
+                Self::descriptor(),
+            ),
         }
     }
 }

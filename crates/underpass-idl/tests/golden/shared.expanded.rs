@@ -323,18 +323,21 @@ impl BlocksClient {
     /// stub. The implementation is dropped when nobody has a stub of it any more, here or
     /// there.
     fn new(
-        implementation: impl Blocks + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __implementation: impl Blocks + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> Self {
-        Self::of_service(Blocks::serve(implementation))
+        Self::of_service(Blocks::serve(__implementation))
     }
     /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
     /// options of the service don't matter.
     ///
     /// # Panics
     /// If the service is one of another interface.
-    fn of_service(service: crate::mock::__private::Service) -> Self {
+    fn of_service(__service: crate::mock::__private::Service) -> Self {
         Self {
-            stub: crate::mock::__private::Stub::of_service(&service, Self::descriptor()),
+            stub: crate::mock::__private::Stub::of_service(
+                &__service,
+                Self::descriptor(),
+            ),
         }
     }
 }

@@ -390,18 +390,21 @@ impl ArchiveClient {
     /// stub. The implementation is dropped when nobody has a stub of it any more, here or
     /// there.
     fn new(
-        implementation: impl Archive + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __implementation: impl Archive + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> Self {
-        Self::of_service(Archive::serve(implementation))
+        Self::of_service(Archive::serve(__implementation))
     }
     /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
     /// options of the service don't matter.
     ///
     /// # Panics
     /// If the service is one of another interface.
-    fn of_service(service: ::underpass::__private::Service) -> Self {
+    fn of_service(__service: ::underpass::__private::Service) -> Self {
         Self {
-            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+            stub: ::underpass::__private::Stub::of_service(
+                &__service,
+                Self::descriptor(),
+            ),
         }
     }
 }
