@@ -224,10 +224,12 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
     let null = std::fs::File::open("/dev/null").unwrap();
     let (giver, taker) = UnixStream::pair().unwrap();
     scene.count();
+    // Over the first channel.
+    let of_kind = |kind| [kind, 0, kind, kind, kind, kind, kind, kind, 0, 0, 0, 0, 0, 0, 0, 0];
     for (kind, files) in [(7, &[][..]), (8, &[]), (8, &[null.as_fd()]), (9, &[])] {
         scene.violates(|end| {
             call(end);
-            end.say(&[kind; 16], files);
+            end.say(&of_kind(kind), files);
         });
     }
     let taken = |within| ProbeClient::import_from(&taker, within).unwrap_err();
@@ -240,7 +242,7 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
     let shared = |files: &[BorrowedFd<'_>]| {
         let answer = |end: &End| {
             until("a question", || end.socket.receive(&mut [0; 16]).ok());
-            end.say(&[8; 16], files);
+            end.say(&of_kind(8), files);
         };
         scene.lied_to(answer, |client| client.share_with(&giver))
     };

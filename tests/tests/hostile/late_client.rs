@@ -1,7 +1,7 @@
 //! Clients that lie about late answers.
 
 use crate::clients::{Scene, call};
-use crate::end::{DONE, NO_PROCEDURE, procedure};
+use crate::end::{BAD_ARGUMENTS, DONE, procedure};
 use underpass_channel::layout::COLLECT;
 use underpass_channel::{Cell, Tag};
 use underpass_tests::Watchdog;
@@ -42,8 +42,8 @@ fn a_client_may_collect_nothing_and_give_up_what_is_not_late() {
     (said[0], said[8]) = (11, 1 << 1);
     end.say(&said, &[]);
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE, "the binding goes on");
-    // Without bounds it is a procedure that does not exist.
-    assert_eq!(call(&end, 0, COLLECT, &[]), NO_PROCEDURE);
+    // Without bounds it is a procedure with interfaces, and there are none.
+    assert_eq!(call(&end, 0, COLLECT, &[]), BAD_ARGUMENTS);
     drop(end);
     scene.is_unharmed();
 }
