@@ -188,9 +188,9 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     let captive = CaptiveClient::import(&name).unwrap();
     assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
     // The memory of a new binding is passed on and then closed. These remain: the standard input,
-    // the sockets of two names, of one binding and of two outputs, the way to the clerk's spawner,
+    // the sockets of three names, of one binding and of two outputs, the way to the clerk's spawner,
     // and the clerk's two files.
-    let wanted = ["epoll", "eventfd", "socket", "socket", "socket", "socket", "socket", "socket", "standard"];
+    let wanted = [&["epoll", "eventfd"][..], &["socket"; 7], &["standard"]].concat();
     until("the domain has no file but these", || {
         if !is_root() {
             return Some(());
@@ -204,7 +204,7 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     until("the domain's end", || captive.attempt("reserve", 1).is_err().then_some(()));
     until("its process's end", || (!is_alive(pid)).then_some(()));
     // A killed starter cleans nothing up.
-    for name in [name.clone(), format!("{name}-probe")] {
+    for name in [name.clone(), format!("{name}-probe"), format!("{name}-vault")] {
         fs::remove_file(Room::directory().join(name)).unwrap();
     }
 }
