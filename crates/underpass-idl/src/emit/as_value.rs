@@ -17,7 +17,7 @@ fn constructors(interface: &Interface) -> TokenStream {
     let Interface { vis, ident, private, .. } = interface;
     let client = interface.client();
     quote! {
-        #[allow(dead_code)]
+        #[allow(dead_code, clippy::implied_bounds_in_impls)]
         impl #client {
             /// A stub of this implementation, which calls it directly. It is a value: a method can
             /// return it or take it, and another domain then calls the implementation by its own

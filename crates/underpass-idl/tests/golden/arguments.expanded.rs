@@ -487,7 +487,7 @@ impl ArgumentsClient {
             .await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl ArgumentsClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own

@@ -403,7 +403,7 @@ impl FileCacheClient {
         self.stub.call_async::<_, (), __FileCacheTypes<2>>(1u16, &()).await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl FileCacheClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own

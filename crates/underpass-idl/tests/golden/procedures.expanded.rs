@@ -340,7 +340,7 @@ impl FramesClient {
         self.stub.call_async::<_, u64, __FramesTypes<0>>(1u16, &()).await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl FramesClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own

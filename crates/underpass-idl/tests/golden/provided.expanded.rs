@@ -307,7 +307,7 @@ impl ProvidedClient {
         self.stub.call_async::<_, u8, __ProvidedTypes<0>>(0u16, &()).await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl ProvidedClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own

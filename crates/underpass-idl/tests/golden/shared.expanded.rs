@@ -316,7 +316,7 @@ impl BlocksClient {
         self.stub.call_async::<_, (), __BlocksTypes<0>>(0u16, &(&block, &at)).await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl BlocksClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own

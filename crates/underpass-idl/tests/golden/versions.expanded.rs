@@ -383,7 +383,7 @@ impl ArchiveClient {
         self.stub.call_async::<_, (), __ArchiveTypes<1>>(2u16, &()).await
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl ArchiveClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own
