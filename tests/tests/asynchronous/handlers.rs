@@ -1,8 +1,8 @@
 //! Handlers that are `async fn`s. Their executor belongs to this process. Callers are in it too,
 //! over a channel, and in other processes.
 
+use crate::alone;
 use crate::callers::{SERVER, serve};
-use crate::counts_files;
 use crate::executors::{Executor, on_each};
 use std::collections::HashMap;
 use std::process::Command;
@@ -368,7 +368,10 @@ fn giving_up_reaches_what_a_handler_awaits() {
 
 #[test]
 fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
-    let _alone = counts_files();
+    alone(a_client_dies);
+}
+
+fn a_client_dies() {
     let _watchdog = Watchdog::new("a_client_that_dies_leaves_its_handlers_to_their_executor");
     let executor = Arc::new(smol::Executor::new());
     let tasks = Arc::new(Mutex::new(Vec::new()));

@@ -2,7 +2,6 @@
 //! its own.
 
 use crate::callers::SERVER;
-use crate::counts_files;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -27,7 +26,6 @@ fn until_waiting(client: &SlowClient, count: u32) {
 
 #[test]
 fn short_calls_pass_hundreds_of_slow_ones() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("short_calls_pass_hundreds_of_slow_ones");
     let (_server, client) = serve("late-slow");
     call_slowly(&client, MANY).unwrap();
@@ -36,7 +34,6 @@ fn short_calls_pass_hundreds_of_slow_ones() {
 
 #[test]
 fn threads_of_both_kinds_wait_for_late_answers() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("threads_of_both_kinds_wait_for_late_answers");
     let (_server, client) = serve("late-threads");
     let call = |id: u32| {
@@ -54,7 +51,6 @@ fn threads_of_both_kinds_wait_for_late_answers() {
 
 #[test]
 fn hundreds_of_calls_are_given_up_and_the_binding_goes_on() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("hundreds_of_calls_are_given_up_and_the_binding_goes_on");
     let (_server, client) = serve("late-given-up");
     for _ in 0..3 {
@@ -94,7 +90,6 @@ fn hundreds_of_calls_are_given_up_and_the_binding_goes_on() {
 
 #[test]
 fn the_handler_of_a_dropped_call_is_dropped() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("the_handler_of_a_dropped_call_is_dropped");
     let (_server, client) = serve("late-dropped");
     for _ in 0..20 {
@@ -111,7 +106,6 @@ fn the_handler_of_a_dropped_call_is_dropped() {
 
 #[test]
 fn the_handler_of_a_call_is_dropped_at_its_deadline() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("the_handler_of_a_call_is_dropped_at_its_deadline");
     let (_server, client) = serve("late-deadline");
     let hasty = client.with_deadline(Duration::from_millis(50));
@@ -134,7 +128,6 @@ fn the_handler_of_a_call_is_dropped_at_its_deadline() {
 
 #[test]
 fn whoever_waits_for_the_end_of_the_wish_is_told() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("whoever_waits_for_the_end_of_the_wish_is_told");
     let (server, client) = serve("late-told");
     let told =
@@ -168,7 +161,6 @@ fn whoever_waits_for_the_end_of_the_wish_is_told() {
 
 #[test]
 fn late_answers_bring_files_and_errors() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("late_answers_bring_files_and_errors");
     let (_server, client) = serve("late-files");
     let carry = |client: SlowClient| {
@@ -204,7 +196,6 @@ fn late_answers_bring_files_and_errors() {
 
 #[test]
 fn a_server_that_dies_frees_those_who_wait_for_late_answers() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("a_server_that_dies_frees_those_who_wait_for_late_answers");
     let (mut server, client) = serve("late-death");
     let threads: Vec<_> = (0..100)
@@ -228,7 +219,6 @@ fn a_server_that_dies_frees_those_who_wait_for_late_answers() {
 
 #[test]
 fn slow_and_short_calls_share_one_processor() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("slow_and_short_calls_share_one_processor");
     let cpu = underpass_os::cpu::allowed().unwrap()[0].to_string();
     let server = ServerProcess::start_with(SERVER, &Room::name("late-one"), "slow", |command| {

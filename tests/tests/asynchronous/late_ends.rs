@@ -1,8 +1,8 @@
 //! Bindings that end while calls of theirs wait for late answers. This process is the server, and
 //! the client is a process of its own.
 
+use crate::alone;
 use crate::callers::SERVER;
-use crate::counts_files;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -60,33 +60,34 @@ fn told(result: Result<usize, CallError>) -> String {
 
 #[test]
 fn late_calls_of_a_revoked_binding_end_and_their_handlers_go_on() {
-    let _alone = counts_files();
-    let _watchdog = Watchdog::new("late_calls_of_a_revoked_binding_end");
-    let mut scene = Scene::new("late-revoked", |service| service);
-    scene.until_waiting(MANY);
-    assert_eq!(scene.running.as_ref().unwrap().bindings().revoke(|_| true), 1);
-    assert_eq!(outcomes(&mut scene.client), vec![told(Err(CallError::Revoked(Outcome::Unknown))); MANY]);
-    scene.ends();
+    alone(|| {
+        let _watchdog = Watchdog::new("late_calls_of_a_revoked_binding_end");
+        let mut scene = Scene::new("late-revoked", |service| service);
+        scene.until_waiting(MANY);
+        assert_eq!(scene.running.as_ref().unwrap().bindings().revoke(|_| true), 1);
+        assert_eq!(outcomes(&mut scene.client), vec![told(Err(CallError::Revoked(Outcome::Unknown))); MANY]);
+        scene.ends();
+    });
 }
 
 #[test]
 fn late_calls_of_a_binding_whose_time_is_over_end_and_their_handlers_go_on() {
-    let _alone = counts_files();
-    let _watchdog = Watchdog::new("late_calls_of_a_binding_whose_time_is_over_end");
-    let mut scene = Scene::new("late-expired", |service| service.expires_in(Duration::from_secs(2)));
-    until("some calls to wait", || (scene.gate.count() > 0).then_some(()));
-    let outcomes = outcomes(&mut scene.client);
-    assert_eq!(outcomes.len(), MANY);
-    // On a busy machine, some come too late.
-    let known = [Outcome::Unknown, Outcome::NotStarted].map(|what| told(Err(CallError::Revoked(what))));
-    assert!(outcomes.iter().all(|outcome| known.contains(outcome)), "{outcomes:?}");
-    assert!(outcomes.contains(&known[0]), "{outcomes:?}");
-    scene.ends();
+    alone(|| {
+        let _watchdog = Watchdog::new("late_calls_of_a_binding_whose_time_is_over_end");
+        let mut scene = Scene::new("late-expired", |service| service.expires_in(Duration::from_secs(2)));
+        until("some calls to wait", || (scene.gate.count() > 0).then_some(()));
+        let outcomes = outcomes(&mut scene.client);
+        assert_eq!(outcomes.len(), MANY);
+        // On a busy machine, some come too late.
+        let known = [Outcome::Unknown, Outcome::NotStarted].map(|what| told(Err(CallError::Revoked(what))));
+        assert!(outcomes.iter().all(|outcome| known.contains(outcome)), "{outcomes:?}");
+        assert!(outcomes.contains(&known[0]), "{outcomes:?}");
+        scene.ends();
+    });
 }
 
 #[test]
 fn a_server_that_drains_gives_its_late_answers_first() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("a_server_that_drains_gives_its_late_answers_first");
     let mut scene = Scene::new("late-drained", |service| service);
     scene.until_waiting(MANY);
@@ -101,18 +102,18 @@ fn a_server_that_drains_gives_its_late_answers_first() {
 
 #[test]
 fn a_server_that_drains_in_vain_cuts_late_calls_off() {
-    let _alone = counts_files();
-    let _watchdog = Watchdog::new("a_server_that_drains_in_vain_cuts_late_calls_off");
-    let mut scene = Scene::new("late-cut", |service| service);
-    scene.until_waiting(MANY);
-    assert_eq!(scene.running.take().unwrap().shutdown(Duration::from_millis(1)), 1, "binding");
-    assert_eq!(outcomes(&mut scene.client), vec![told(Err(CallError::Closed(Outcome::Unknown))); MANY]);
-    scene.ends();
+    alone(|| {
+        let _watchdog = Watchdog::new("a_server_that_drains_in_vain_cuts_late_calls_off");
+        let mut scene = Scene::new("late-cut", |service| service);
+        scene.until_waiting(MANY);
+        assert_eq!(scene.running.take().unwrap().shutdown(Duration::from_millis(1)), 1, "binding");
+        assert_eq!(outcomes(&mut scene.client), vec![told(Err(CallError::Closed(Outcome::Unknown))); MANY]);
+        scene.ends();
+    });
 }
 
 #[test]
 fn a_server_that_is_replaced_gives_its_late_answers() {
-    let _alone = counts_files();
     let _watchdog = Watchdog::new("a_server_that_is_replaced_gives_its_late_answers");
     let mut scene = Scene::new("late-replaced", |service| service);
     scene.until_waiting(MANY);

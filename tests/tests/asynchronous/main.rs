@@ -10,13 +10,20 @@ mod late;
 mod late_ends;
 mod waits;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Command;
 
-/// For tests that wait until this process has as few files as before. They run one at a time, or
-/// each would wait for the other's files.
-fn counts_files() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // smol keeps the files of its timers once they exist.
-    smol::block_on(smol::Timer::after(std::time::Duration::ZERO));
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs `test`, the calling test, in a process of its own, because it counts what the process has.
+fn alone(test: impl FnOnce()) {
+    const ALONE: &str = "UNDERPASS_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        // smol keeps the files of its timers once they exist.
+        smol::block_on(smol::Timer::after(std::time::Duration::ZERO));
+        return test();
+    }
+    let name = std::thread::current().name().expect("tests have names").to_owned();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args(["--exact", &name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let passed = output.status.success() && said.contains("1 passed");
+    assert!(passed, "{}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
 }

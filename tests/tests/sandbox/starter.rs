@@ -188,8 +188,8 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     let captive = CaptiveClient::import(&name).unwrap();
     assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
     // The memory of a new binding is passed on and then closed. These remain: the standard input,
-    // the sockets of three names, of one binding and of two outputs, the way to the clerk's spawner,
-    // and the clerk's two files.
+    // the sockets of three names, of one binding and of two outputs, the way to the clerk's
+    // spawner, and the clerk's two files.
     let wanted = [&["epoll", "eventfd"][..], &["socket"; 7], &["standard"]].concat();
     until("the domain has no file but these", || {
         if !is_root() {
