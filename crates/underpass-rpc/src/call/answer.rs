@@ -198,14 +198,15 @@ impl<'a> Answer<'a> {
     #[inline(never)]
     fn read<R: Results + Decode>(&mut self) -> Read<R> {
         let (end, linkage) = (self.end, self.linkage());
-        if linkage.late_reply().is_some() {
-            let late = end.late_answer_of_thread(self.row, self, None, None)?;
-            return end.read_late::<R>(&late);
-        }
         if linkage.is_freed()
             && let Some(error) = end.leave_call(self)
         {
             return Err(error);
+        }
+        // Looked at last: until a freed call was left, its reply may come, also this one.
+        if linkage.late_reply().is_some() {
+            let late = end.late_answer_of_thread(self.row, self, None, None)?;
+            return end.read_late::<R>(&late);
         }
         let Some(reply) = linkage.take() else {
             return Err(self.row.reason(end.outcome_of(self)));
