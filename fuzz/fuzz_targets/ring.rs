@@ -11,7 +11,7 @@ use underpass_channel::layout::{LARGEST, LINE_WORDS, STACK};
 use underpass_channel::{
     Attention, Cell, Donation, Fence, HeapMemory, INLINE, Payload, PayloadFileSource, PayloadPlace,
 };
-use underpass_channel::{Receiving, Region, RingMemory, Sending};
+use underpass_channel::{Receiving, Region, RingMemory, Sending, Tag};
 use underpass_fuzz::Fields;
 use underpass_os::PayloadFile;
 use underpass_wire::{Decode, Sink, Source, from_bytes};
@@ -53,6 +53,8 @@ fn ring(steps: &[Step]) {
                 let bytes = [len | 1; INLINE];
                 let cell = match elsewhere {
                     Some(length) => {
+                        // A length has the bits of its word that a tag leaves.
+                        let length = length >> (Tag::BITS - u32::BITS);
                         let place = if len % 2 == 0 { PayloadPlace::Stack } else { PayloadPlace::OutOfBand };
                         let mut payload = Payload::new();
                         payload.set_word(0, length.into());
