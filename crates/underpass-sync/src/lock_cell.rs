@@ -166,7 +166,7 @@ impl<L: ExclusiveLock, T: ?Sized> LockCell<L, T> {
     }
 
     /// Waits for exclusive access to the value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acquire_blocking(&self) -> ExclusiveAccess<'_, L, T> {
         let acquired = self.lock.acquire(WaitLimit::Endless);
         assert!(acquired, "only a deadline ends the wait for a lock");
