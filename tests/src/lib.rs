@@ -15,6 +15,7 @@ mod entries;
 mod jobs;
 mod ledger;
 mod numbers;
+mod obedient;
 mod porter;
 mod probe;
 mod reception;
@@ -46,6 +47,7 @@ pub use ledger::{
     add_from_threads,
 };
 pub use numbers::Numbers;
+pub use obedient::ObedientProcess;
 pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use reception::{

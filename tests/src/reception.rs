@@ -1,17 +1,19 @@
 //! A server that reports its caller's identity, and client processes of any user that take orders.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
+use crate::obedient::ObedientProcess;
 use crate::told::told;
 use crate::until;
 use std::fs::{self, Permissions};
-use std::io::{self, BufRead, BufReader, Write, stdin};
+use std::io::{self, stdin};
+use std::ops::{Deref, DerefMut};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake};
@@ -145,11 +147,7 @@ impl PublicRoom {
 
 /// A client in a process of its own. It is killed when dropped.
 #[derive(Debug)]
-pub struct Puppet {
-    child: Child,
-    say: ChildStdin,
-    hear: BufReader<ChildStdout>,
-}
+pub struct Puppet(ObedientProcess);
 
 impl Puppet {
     /// Starts a client of this test's own user.
@@ -157,7 +155,7 @@ impl Puppet {
     /// # Panics
     /// If it does not start.
     pub fn start(binary: &str) -> Self {
-        Self::run(Self::command(binary))
+        Self(ObedientProcess::start(&mut Self::command(binary)))
     }
 
     /// Starts a client whose domain has `processors` processors.
@@ -166,8 +164,7 @@ impl Puppet {
     /// If it does not start.
     pub fn with_processors(binary: &str, processors: u32) -> Self {
         let mut command = Self::command(binary);
-        command.env("UNDERPASS_PROCESSORS", processors.to_string());
-        Self::run(command)
+        Self(ObedientProcess::start(command.env("UNDERPASS_PROCESSORS", processors.to_string())))
     }
 
     /// Starts a client of user and group `uid`. Only root can do that.
@@ -176,8 +173,7 @@ impl Puppet {
     /// If it does not start.
     pub fn of_user(binary: &str, uid: u32) -> Self {
         let mut command = Self::command(binary);
-        command.uid(uid).gid(uid);
-        Self::run(command)
+        Self(ObedientProcess::start(command.uid(uid).gid(uid)))
     }
 
     fn command(binary: &str) -> Command {
@@ -186,53 +182,19 @@ impl Puppet {
         command.args(["-", "puppet"]).env("UNDERPASS_DIR", directory);
         command
     }
+}
 
-    fn run(mut command: Command) -> Self {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a puppet starts");
-        let (say, hear) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, say, hear: BufReader::new(hear) }
-    }
+impl Deref for Puppet {
+    type Target = ObedientProcess;
 
-    /// The client's process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Sends an order, and returns the answer.
-    ///
-    /// # Panics
-    /// If the client has ended.
-    pub fn ask(&mut self, what: &str) -> String {
-        self.begin(what);
-        self.hear()
-    }
-
-    /// Sends an order.
-    ///
-    /// # Panics
-    /// If the client has ended.
-    pub fn begin(&mut self, what: &str) {
-        writeln!(self.say, "{what}").expect("a puppet hears");
-    }
-
-    /// The answer to an order, once it is done.
-    ///
-    /// # Panics
-    /// If the client has ended.
-    pub fn hear(&mut self) -> String {
-        let mut said = String::new();
-        self.hear.read_line(&mut said).expect("a puppet answers");
-        assert!(!said.is_empty(), "the puppet has ended");
-        said.trim_end().to_owned()
+    fn deref(&self) -> &ObedientProcess {
+        &self.0
     }
 }
 
-impl Drop for Puppet {
-    fn drop(&mut self) {
-        // If it has ended already, that is fine too.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl DerefMut for Puppet {
+    fn deref_mut(&mut self) -> &mut ObedientProcess {
+        &mut self.0
     }
 }
 

@@ -1,6 +1,6 @@
 //! What ports cost: signals, idle ports, many senders, one CPU.
 
-use super::process::Process;
+use super::process;
 use super::{Note, own};
 use std::collections::HashSet;
 use underpass::port::{OtherSide, PortOptions, PortSender};
@@ -11,7 +11,7 @@ fn a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue() {
     let _watchdog = Watchdog::new("a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue");
     Room::directory();
     let name = Room::name("signals");
-    let mut owner = Process::owner(&name, 64, None);
+    let mut owner = process::owner(&name, 64, None);
     let sender = PortSender::<Note>::connect(&name).unwrap();
     let rings = || sender.pressure().rings;
     let waits =
@@ -21,7 +21,7 @@ fn a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue() {
     send(1);
     assert_eq!(rings(), 1);
     // No receiver waits.
-    owner.does("take 1");
+    owner.ask("take 1");
     send(10);
     assert_eq!(rings(), 1);
     // One waits, and there is one signal for all of these, since the owner is stopped.
@@ -31,7 +31,7 @@ fn a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue() {
     send(20);
     assert_eq!(rings(), 2);
     underpass_tests::cont(owner.pid());
-    owner.answer();
+    owner.hear();
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }
 
@@ -39,16 +39,16 @@ fn a_signal_is_sent_only_for_a_receiver_that_waits_at_an_empty_queue() {
 fn a_receiver_rings_only_for_a_sender_that_waits() {
     let _watchdog = Watchdog::new("a_receiver_rings_only_for_a_sender_that_waits");
     let port = own("room-signals", PortOptions::new().messages(8).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
+    let mut sender = process::sender(&port.name, 1);
     for _ in 0..10 {
-        sender.does("send 8 8");
+        sender.ask("send 8 8");
         (0..8).for_each(|_| drop(port.message()));
     }
     assert_eq!(port.receiver.pressure().rings, 0);
     sender.begin("send 9 8");
     until("a full lane", || (port.receiver.pressure().queued == 8).then_some(()));
     (0..9).for_each(|_| drop(port.message()));
-    sender.answer();
+    sender.hear();
     assert!(port.receiver.pressure().rings <= 1);
 }
 
@@ -62,10 +62,10 @@ fn idle_ports_use_no_cpu() {
     let _watchdog = Watchdog::new("idle_ports_use_no_cpu");
     Room::directory();
     let name = Room::name("idle-port");
-    let mut owner = Process::owner(&name, 64, None);
-    let mut sender = Process::sender(&name, 20);
+    let mut owner = process::owner(&name, 64, None);
+    let mut sender = process::sender(&name, 20);
     owner.begin("take 1000000");
-    assert_eq!(sender.does("send 10 8"), "sent 10");
+    assert_eq!(sender.ask("send 10 8"), "sent 10");
     for pid in [owner.pid(), sender.pid()] {
         // The domain may wake a few more times before it rests.
         until("a process that stays asleep", || {
@@ -95,16 +95,16 @@ fn a_thousand_senders_are_served() {
         let running = underpass::Server::new().limits(limits).export(&*name, service).start().unwrap();
         super::Owned { receiver, running, name }
     };
-    let mut quiet = Process::sender(&port.name, senders - 10);
-    let mut busy = Process::sender(&port.name, 10);
+    let mut quiet = process::sender(&port.name, senders - 10);
+    let mut busy = process::sender(&port.name, 10);
     assert_eq!(port.receiver.pressure().lanes, senders);
     busy.begin("send 200 8");
     let mut lanes = HashSet::new();
     lanes.extend((0..2_000).map(|_| port.message().from));
-    assert_eq!((lanes.len(), busy.answer()), (10, "sent 200".to_owned()));
+    assert_eq!((lanes.len(), busy.hear()), (10, "sent 200".to_owned()));
     quiet.begin("send 1 8");
     lanes.extend((0..senders - 10).map(|_| port.message().from));
-    assert_eq!((lanes.len(), quiet.answer()), (senders, "sent 1".to_owned()));
+    assert_eq!((lanes.len(), quiet.hear()), (senders, "sent 1".to_owned()));
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn both_sides_share_one_cpu() {
     let _watchdog = Watchdog::new("both_sides_share_one_cpu");
     Room::directory();
     let name = Room::name("one-cpu");
-    let mut owner = Process::owner(&name, 8, Some(0));
-    let mut sender = Process::sender_on(&name, 0);
+    let mut owner = process::owner(&name, 8, Some(0));
+    let mut sender = process::sender_on(&name, 0);
     owner.begin("take 3000");
-    assert_eq!(sender.does("send 3000 8"), "sent 3000");
-    assert!(owner.answer().ends_with(" 2998 2999"));
+    assert_eq!(sender.ask("send 3000 8"), "sent 3000");
+    assert!(owner.hear().ends_with(" 2998 2999"));
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }

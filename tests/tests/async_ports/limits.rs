@@ -1,6 +1,6 @@
 //! Which senders may connect, and how much they may have.
 
-use super::process::Process;
+use super::process;
 use super::{Note, own};
 use std::process::Command;
 use underpass::port::{ConnectError, PortOptions, PortSender};
@@ -15,14 +15,14 @@ fn a_user_has_as_much_memory_for_lanes_as_the_owner_allows() {
     // A lane takes 8 KiB.
     let options = PortOptions::new().messages(64).longest(16).bytes(4096).memory_of_user(16 << 10);
     let port = own("memory", options);
-    let first = Process::sender(&port.name, 2);
+    let first = process::sender(&port.name, 2);
     let refused = Command::new(PORT).args([&*port.name, "sender", "1"]).output().unwrap();
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && told.contains("memory_of_user"), "{told}");
     drop(first);
     // Both lanes end, and their memory is free again.
     (0..2).for_each(|_| drop(port.ended()));
-    Process::sender(&port.name, 2);
+    process::sender(&port.name, 2);
 }
 
 #[test]

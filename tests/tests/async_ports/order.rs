@@ -1,6 +1,6 @@
 //! Order, room, losses and batches.
 
-use super::process::Process;
+use super::process;
 use super::{Note, Owned, own};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const SENDERS: usize = 4;
 fn messages_of_each_sender_come_in_the_order_of_its_sends() {
     let _watchdog = Watchdog::new("messages_of_each_sender_come_in_the_order_of_its_sends");
     let port = own("order", PortOptions::new().messages(20).longest(200));
-    let mut senders: Vec<_> = (0..SENDERS).map(|_| Process::sender(&port.name, 1)).collect();
+    let mut senders: Vec<_> = (0..SENDERS).map(|_| process::sender(&port.name, 1)).collect();
     for (len, sender) in senders.iter_mut().enumerate() {
         sender.begin(&format!("send 500 {}", len * 50));
         sender.begin("drop");
@@ -37,22 +37,22 @@ fn messages_of_each_sender_come_in_the_order_of_its_sends() {
         }
     }
     assert_eq!(port.receiver.try_recv(), Err(PortRecvError::Empty));
-    senders.iter_mut().for_each(|sender| assert_eq!(sender.answer(), "sent 500"));
+    senders.iter_mut().for_each(|sender| assert_eq!(sender.hear(), "sent 500"));
 }
 
 #[test]
 fn a_full_port_refuses_or_makes_its_sender_wait() {
     let _watchdog = Watchdog::new("a_full_port_refuses_or_makes_its_sender_wait");
     let port = own("room", PortOptions::new().messages(8).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
-    (0..8).for_each(|_| assert_eq!(sender.does("try"), "sent"));
-    assert_eq!(sender.does("try"), "Full");
+    let mut sender = process::sender(&port.name, 1);
+    (0..8).for_each(|_| assert_eq!(sender.ask("try"), "sent"));
+    assert_eq!(sender.ask("try"), "Full");
     assert_eq!(port.message().message.0, 0);
-    assert_eq!((sender.does("try"), sender.does("try")), ("sent".to_owned(), "Full".to_owned()));
+    assert_eq!((sender.ask("try"), sender.ask("try")), ("sent".to_owned(), "Full".to_owned()));
     // It waits for room again and again.
     sender.begin("send 1000 40");
     (1..1009).for_each(|number| assert_eq!(port.message().message.0, number));
-    assert_eq!(sender.answer(), "sent 1009");
+    assert_eq!(sender.hear(), "sent 1009");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn many_threads_of_a_sender_wait_for_room() {
 fn losses_are_told_where_they_happened() {
     let _watchdog = Watchdog::new("losses_are_told_where_they_happened");
     let port = own("losses", PortOptions::new().messages(16).longest(64).drop_oldest());
-    let mut sender = Process::sender(&port.name, 1);
-    assert_eq!(sender.does("send 100 8"), "sent 100", "it never waits");
+    let mut sender = process::sender(&port.name, 1);
+    assert_eq!(sender.ask("send 100 8"), "sent 100", "it never waits");
     let first = port.message();
     assert_eq!((first.message.0, first.number, first.lost), (84, 84, 84));
     (85..100).for_each(|number| assert_eq!((port.message().message.0, 0), (number, 0)));
@@ -114,13 +114,13 @@ fn a_batch_has_at_least_so_many_or_what_came_in_time() {
     let batch = |least, most, span| port.receiver.recv_batch(least, most, span);
     let forever = Duration::from_secs(3600);
     assert_eq!(batch(1, 10, Duration::ZERO), Err(PortRecvError::Timeout));
-    let mut sender = Process::sender(&port.name, 1);
-    sender.does("send 20 8");
+    let mut sender = process::sender(&port.name, 1);
+    sender.ask("send 20 8");
     assert_eq!(batch(1, 10, forever).unwrap().len(), 10, "no more than so many");
     assert_eq!(batch(5, 100, forever).unwrap().len(), 10, "all that is there");
     sender.begin("send 30 8");
     assert!(batch(25, 100, forever).unwrap().len() >= 25, "it waits for so many");
-    sender.answer();
+    sender.hear();
     let rest = port.receiver.recv_batch(100, 100, Duration::from_millis(1));
     assert!(rest.map_or(0, |rest| rest.len()) <= 5, "it doesn't wait for ever");
 }

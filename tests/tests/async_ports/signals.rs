@@ -1,6 +1,6 @@
 //! Task signals: kinds, credits, counts, ways, deaths.
 
-use super::process::Process;
+use super::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use underpass::port::signal::{SignalHandlers, SignalSender, Signals, Way};
@@ -66,8 +66,8 @@ fn signals_come_in_order_and_none_is_lost() {
     let _watchdog = Watchdog::new("signals_come_in_order_and_none_is_lost");
     let notes = Notes::default();
     let (signals, _running, name) = receive("signals-order", notes.handlers().credits(16));
-    let mut sender = Process::signaller(&name, None);
-    assert_eq!(sender.does("signal 5000"), "signalled 5000");
+    let mut sender = process::signaller(&name, None);
+    assert_eq!(sender.ask("signal 5000"), "signalled 5000");
     assert_eq!(notes.until(5000), (0..5000).collect::<Vec<_>>());
     until("all handlers", || (signals.handled() == 5000).then_some(()));
     assert_eq!((signals.panicked(), signals.unhandled()), (0, 0));
@@ -115,8 +115,8 @@ fn a_count_is_never_full() {
     });
     until("the handlers", || (signals.handled() == 3).then_some(()));
     // One after the other from another process, and together.
-    let mut child = Process::signaller(&name, None);
-    child.does("count 3000");
+    let mut child = process::signaller(&name, None);
+    child.ask("count 3000");
     until("the counts", || (sums[0].load(Ordering::Relaxed) == 103_000).then_some(()));
     let none = std::thread::spawn(move || sender.count(64, 1)).join();
     assert!(none.is_err(), "there is no such kind");
@@ -143,11 +143,11 @@ fn a_signal_goes_one_of_three_ways() {
 
     // Both on one CPU: the sender gives it to the receiver.
     let name = Room::name("signals-given");
-    let mut receiver = Process::signals(&name, 16, Some(0));
-    let mut child = Process::signaller(&name, Some(0));
-    child.does("signal 1");
-    assert_eq!(receiver.does("data 1"), "data 0");
-    assert_eq!(child.does("ways"), "Ways { silent: 0, woken: 0, given: 1 }");
+    let mut receiver = process::signals(&name, 16, Some(0));
+    let mut child = process::signaller(&name, Some(0));
+    child.ask("signal 1");
+    assert_eq!(receiver.ask("data 1"), "data 0");
+    assert_eq!(child.ask("ways"), "Ways { silent: 0, woken: 0, given: 1 }");
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }
 
@@ -157,11 +157,11 @@ fn a_handler_is_not_preempted() {
     Room::directory();
     let name = Room::name("signals-preempt");
     // On one CPU it has one activation.
-    let mut receiver = Process::signals(&name, 16, Some(0));
-    let mut sender = Process::signaller(&name, None);
-    assert_eq!(receiver.does("turns"), "turns");
-    sender.does("compute");
-    assert_eq!(receiver.does("computed"), "nobody ran");
+    let mut receiver = process::signals(&name, 16, Some(0));
+    let mut sender = process::signaller(&name, None);
+    assert_eq!(receiver.ask("turns"), "turns");
+    sender.ask("compute");
+    assert_eq!(receiver.ask("computed"), "nobody ran");
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }
 
@@ -201,20 +201,20 @@ fn what_a_dead_sender_has_signalled_is_handled() {
         adds.fetch_add(more, Ordering::Relaxed);
     });
     let (_signals, _running, name) = receive("signals-dead", handlers);
-    let (mut bad, mut good) = (Process::signaller(&name, None), Process::signaller(&name, None));
-    bad.does("signal 100");
-    bad.does("count 100");
+    let (mut bad, mut good) = (process::signaller(&name, None), process::signaller(&name, None));
+    bad.ask("signal 100");
+    bad.ask("count 100");
     bad.kill();
     let ended = until("the end", || ends.lock().unwrap().first().copied());
     assert_eq!((ended.why, ended.messages), (WhyEnded::PeerDied, 100));
     assert_eq!((notes.until(100).len(), sum.load(Ordering::Relaxed)), (100, 100), "the end comes last");
     // One that is stopped holds nobody up.
-    let mut stopped = Process::signaller(&name, None);
+    let mut stopped = process::signaller(&name, None);
     stop(stopped.pid());
-    good.does("signal 100");
+    good.ask("signal 100");
     assert_eq!(notes.until(200).len(), 200);
     cont(stopped.pid());
-    stopped.does("signal 1");
+    stopped.ask("signal 1");
     assert_eq!(notes.until(201).len(), 201);
 }
 
@@ -224,16 +224,16 @@ fn the_right_to_signal_can_be_revoked() {
     let notes = Notes::default();
     let (handlers, ends) = ends(notes.handlers());
     let (signals, running, name) = receive("signals-revoked", handlers);
-    let (mut bad, mut good) = (Process::signaller(&name, None), Process::signaller(&name, None));
-    bad.does("signal 3");
+    let (mut bad, mut good) = (process::signaller(&name, None), process::signaller(&name, None));
+    bad.ask("signal 3");
     assert_eq!(running.bindings().revoke(|binding| binding.peer().pid() == bad.pid()), 1);
-    assert_eq!(bad.does("ended"), "Revoked");
+    assert_eq!(bad.ask("ended"), "Revoked");
     until("the end", || (ends.lock().unwrap().first()?.why == WhyEnded::Revoked).then_some(()));
-    good.does("signal 1");
+    good.ask("signal 1");
     assert_eq!(notes.until(4).len(), 4);
     // And all at once.
     drop(signals);
-    assert_eq!(good.does("ended"), "Finished");
+    assert_eq!(good.ask("ended"), "Finished");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn semaphores_coordinate_threads_of_several_domains() {
     let _watchdog = Watchdog::new("semaphores_coordinate_threads_of_several_domains");
     let jobs = Arc::new(Semaphore::new(0));
     let (_signals, _running, name) = receive("signals-semaphore", SignalHandlers::new().releases(0, &jobs));
-    let mut senders: Vec<_> = (0..3).map(|_| Process::signaller(&name, None)).collect();
+    let mut senders: Vec<_> = (0..3).map(|_| process::signaller(&name, None)).collect();
     let workers: Vec<_> = (0..10)
         .map(|_| {
             let jobs = jobs.clone();
@@ -250,7 +250,7 @@ fn semaphores_coordinate_threads_of_several_domains() {
         .collect();
     senders.iter_mut().for_each(|sender| sender.begin("count 200"));
     workers.into_iter().for_each(|worker| worker.join().unwrap());
-    senders.iter_mut().for_each(|sender| assert_eq!(sender.answer(), "counted"));
+    senders.iter_mut().for_each(|sender| assert_eq!(sender.hear(), "counted"));
     assert_eq!(jobs.available(), 0);
     // A sender that counts too far harms nobody.
     let sender = SignalSender::connect(&name).unwrap();

@@ -1,6 +1,6 @@
 //! Threads of all kinds, tasks and selects wait for messages and for room.
 
-use super::process::Process;
+use super::process;
 use super::{Note, own};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn of_a_burst_each_waiting_receiver_gets_a_message() {
     let _watchdog = Watchdog::new("of_a_burst_each_waiting_receiver_gets_a_message");
     const RECEIVERS: usize = 6;
     let port = own("burst", PortOptions::new().messages(100).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
+    let mut sender = process::sender(&port.name, 1);
     for round in 0..20 {
         // Each keeps its message until all have one. So no receiver takes two.
         let all = Arc::new(Barrier::new(RECEIVERS));
@@ -28,7 +28,7 @@ fn of_a_burst_each_waiting_receiver_gets_a_message() {
                 })
             })
             .collect();
-        sender.does(&format!("send {RECEIVERS} 8"));
+        sender.ask(&format!("send {RECEIVERS} 8"));
         let mut numbers: Vec<_> = receivers.into_iter().map(|thread| thread.join().unwrap()).collect();
         numbers.sort_unstable();
         let first = round * RECEIVERS as u64;
@@ -40,7 +40,7 @@ fn of_a_burst_each_waiting_receiver_gets_a_message() {
 fn a_receiver_that_computes_leaves_later_messages_to_those_that_wait() {
     let _watchdog = Watchdog::new("a_receiver_that_computes_leaves_later_messages_to_those_that_wait");
     let port = own("computes", PortOptions::new().messages(100).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
+    let mut sender = process::sender(&port.name, 1);
     let (done, results) = mpmc::unbounded();
     let receivers: Vec<_> = (0..2)
         .map(|_| {
@@ -54,9 +54,9 @@ fn a_receiver_that_computes_leaves_later_messages_to_those_that_wait() {
             (release, thread)
         })
         .collect();
-    sender.does("send 1 8");
+    sender.ask("send 1 8");
     assert_eq!(results.recv(), Ok(0));
-    sender.does("send 1 8");
+    sender.ask("send 1 8");
     assert_eq!(results.recv(), Ok(1), "the other one is woken");
     for (release, thread) in receivers {
         drop(release);
@@ -74,8 +74,8 @@ fn user_level_threads_wait_without_their_processor() {
             thread::spawn(move || receiver.recv().unwrap().into_message().unwrap().0)
         })
         .collect();
-    let mut sender = Process::sender(&port.name, 1);
-    sender.does("send 100 8");
+    let mut sender = process::sender(&port.name, 1);
+    sender.ask("send 100 8");
     let sum: u64 = receivers.into_iter().map(|thread| thread.join().unwrap()).sum();
     assert_eq!(sum, (0..100).sum());
 }
@@ -114,12 +114,12 @@ fn tasks_receive_and_send() {
 fn a_task_hears_of_a_message_of_another_process() {
     let _watchdog = Watchdog::new("a_task_hears_of_a_message_of_another_process");
     let port = own("task-hears", PortOptions::new().messages(3).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
+    let mut sender = process::sender(&port.name, 1);
     for number in 0..50 {
         sender.begin("send 1 8");
         let came = smol::block_on(port.receiver.recv_async()).unwrap();
         assert_eq!(came.into_message().unwrap().0, number);
-        sender.answer();
+        sender.hear();
     }
 }
 
@@ -127,7 +127,7 @@ fn a_task_hears_of_a_message_of_another_process() {
 fn a_select_waits_for_a_port_and_a_channel() {
     let _watchdog = Watchdog::new("a_select_waits_for_a_port_and_a_channel");
     let port = own("select", PortOptions::new().messages(30).longest(64));
-    let mut sender = Process::sender(&port.name, 1);
+    let mut sender = process::sender(&port.name, 1);
     let (send, receive) = mpmc::unbounded();
     sender.begin("send 100 8");
     let other = std::thread::spawn(move || (0..100).for_each(|n| send.send(n).unwrap()));
@@ -149,7 +149,7 @@ fn a_select_waits_for_a_port_and_a_channel() {
         from_channel += u64::from(select.wait().unwrap());
     }
     other.join().unwrap();
-    sender.answer();
+    sender.hear();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn pressure_is_visible_on_both_sides() {
     let _watchdog = Watchdog::new("pressure_is_visible_on_both_sides");
     underpass_tests::Room::directory();
     let name = underpass_tests::Room::name("pressure");
-    let mut owner = Process::owner(&name, 16, None);
+    let mut owner = process::owner(&name, 16, None);
     let sender = PortSender::<Note>::connect(&name).unwrap();
     let now = sender.pressure();
     assert_eq!((now.queued, now.capacity, now.oldest, now.lanes), (0, 16, None, 1));
@@ -212,15 +212,15 @@ fn pressure_is_visible_on_both_sides() {
     until("a receiver that waits", || (sender.pressure().other_side == OtherSide::Waits).then_some(()));
     assert_eq!((sender.pressure().queued, sender.pressure().oldest), (0, None));
     sender.send(&(5, vec![])).unwrap();
-    assert_eq!(owner.answer(), "took 0 1 2 3 4 5");
+    assert_eq!(owner.hear(), "took 0 1 2 3 4 5");
     owner.kill();
     until("the end", || (sender.pressure().other_side == OtherSide::Gone).then_some(()));
     let _ = std::fs::remove_file(underpass_tests::Room::directory().join(&name));
 
     let port = own("pressure-owned", PortOptions::new().messages(16).longest(64));
     assert_eq!((port.receiver.pressure().lanes, port.receiver.pressure().other_side), (0, OtherSide::Gone));
-    let mut child = Process::sender(&port.name, 2);
-    child.does("send 3 8");
+    let mut child = process::sender(&port.name, 2);
+    child.ask("send 3 8");
     let now = port.receiver.pressure();
     assert!((now.queued, now.capacity, now.lanes) == (6, 32, 2) && now.oldest.is_some(), "{now:?}");
     let Arrival::Message(_) = port.receiver.recv().unwrap() else { panic!("a message") };

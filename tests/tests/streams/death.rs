@@ -1,6 +1,6 @@
 //! What the ends of streams learn when a process dies or stops.
 
-use super::process::Process;
+use super::process;
 use super::served;
 use std::time::Duration;
 use underpass::Server;
@@ -53,9 +53,9 @@ fn a_server_hears_of_its_clients_death() {
     let name = Room::name("dead-client");
     let _running = Server::new().export(&*name, Rows::serve(Table::default())).start().unwrap();
     let own = RowsClient::import(&name).unwrap();
-    let mut client = Process::client(&name, None);
-    assert_eq!(client.does("read 10"), "read 10");
-    assert_eq!(client.does("keep 10"), "sent 10");
+    let mut client = process::client(&name, None);
+    assert_eq!(client.ask("read 10"), "read 10");
+    assert_eq!(client.ask("keep 10"), "sent 10");
     own.read_kept().unwrap();
     client.kill();
     let reports = until("the reports", || Some(own.reports().unwrap()).filter(|reports| reports.len() == 2));

@@ -1,6 +1,6 @@
 //! How streams end while both domains live.
 
-use super::process::Process;
+use super::process;
 use super::served;
 use underpass::stream::{StreamError, StreamOptions, StreamSendError};
 use underpass::{Running, Server};
@@ -107,18 +107,18 @@ fn a_revoked_binding_ends_its_streams() {
     let _watchdog = Watchdog::new("a_revoked_binding_ends_its_streams");
     let (running, name) = serve("revoked");
     let own = underpass_tests::RowsClient::import(&name).unwrap();
-    let [mut victim, mut other] = [(); 2].map(|()| Process::client(&name, None));
+    let [mut victim, mut other] = [(); 2].map(|()| process::client(&name, None));
     for client in [&mut victim, &mut other] {
-        assert_eq!(client.does("read 10"), "read 10");
-        assert_eq!(client.does("keep 10"), "sent 10");
+        assert_eq!(client.ask("read 10"), "read 10");
+        assert_eq!(client.ask("keep 10"), "sent 10");
     }
     own.read_kept().unwrap();
     let pid = victim.pid();
     assert_eq!(running.bindings().revoke(|binding| binding.peer().pid() == pid), 1);
     // The victim's ends.
-    assert_eq!(victim.does("more 100000"), "Err(BindingEnded)");
+    assert_eq!(victim.ask("more 100000"), "Err(BindingEnded)");
     assert_eq!(
-        until("the end", || Some(victim.does("send 1")).filter(|sent| sent != "sent 1")),
+        until("the end", || Some(victim.ask("send 1")).filter(|sent| sent != "sent 1")),
         "BindingEnded"
     );
     // The server's ends: the writer, and the reader.
@@ -128,8 +128,8 @@ fn a_revoked_binding_ends_its_streams() {
     assert!(reports.iter().any(|report| report.ends_with(summed)), "{reports:?}");
     assert!(reports.iter().any(|report| report.starts_with("BindingEnded at ")), "{reports:?}");
     // Those of other clients go on.
-    assert_eq!(other.does("more 100000"), "read 100000");
-    assert_eq!(other.does("send 10"), "sent 10");
+    assert_eq!(other.ask("more 100000"), "read 100000");
+    assert_eq!(other.ask("send 10"), "sent 10");
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }
 

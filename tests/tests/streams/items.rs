@@ -1,6 +1,6 @@
 //! What comes over a stream, in which order, and what its reader and its writer wait for.
 
-use super::process::Process;
+use super::process;
 use super::served;
 use std::time::{Duration, Instant};
 use underpass::stream::{StreamError, StreamOptions, StreamSendError};
@@ -158,8 +158,8 @@ fn both_sides_share_one_cpu() {
     let _watchdog = Watchdog::new("both_sides_share_one_cpu");
     Room::directory();
     let name = Room::name("one-cpu-stream");
-    let _server = Process::serve(&name, Some(0));
-    let mut client = Process::client(&name, Some(0));
-    assert_eq!(client.does("all 10000"), "read 10000, sent 10000, 10000");
+    let _server = process::serve(&name, Some(0));
+    let mut client = process::client(&name, Some(0));
+    assert_eq!(client.ask("all 10000"), "read 10000, sent 10000, 10000");
     let _ = std::fs::remove_file(Room::directory().join(&name));
 }

@@ -7,11 +7,11 @@ mod ends;
 mod items;
 mod process;
 
-use underpass_tests::{Room, RowsClient};
+use underpass_tests::{ObedientProcess, Room, RowsClient};
 
 /// A server in a process of its own, and a binding to it.
 struct Served {
-    server: process::Process,
+    server: ObedientProcess,
     table: RowsClient,
     name: String,
 }
@@ -20,7 +20,7 @@ struct Served {
 fn served(of: &str) -> Served {
     Room::directory();
     let name = Room::name(of);
-    let server = process::Process::serve(&name, None);
+    let server = process::serve(&name, None);
     let table = RowsClient::import_within(&name, std::time::Duration::from_secs(60)).unwrap();
     Served { server, table, name }
 }

@@ -1,6 +1,6 @@
 //! What synchronous ports cost: kernel entries, idle ports, one CPU.
 
-use super::process::Process;
+use super::process;
 use super::{Name, Note};
 use underpass::port::sync::SyncPortSender;
 use underpass_tests::{Watchdog, cont, state_of, stop, switches_of, ticks_of, until};
@@ -19,12 +19,12 @@ fn ten_threads_a_side_signal_less_than_every_second_message() {
         // each time. So the best of several tries counts.
         until("a try without disturbance", || {
             let name = Name::new(&format!("ten-{}", cpus[1]));
-            let mut owner = Process::owner(&name.0, 20, Some(cpus[0]));
-            let mut sender = Process::sender(&name.0, Some(cpus[1]));
+            let mut owner = process::owner(&name.0, 20, Some(cpus[0]));
+            let mut sender = process::sender(&name.0, Some(cpus[1]));
             owner.begin(&format!("serve 10 {EACH}"));
-            assert_eq!(owner.answer(), "serves");
+            assert_eq!(owner.hear(), "serves");
             sender.begin(&format!("flood 10 {EACH}"));
-            let signals = sender.signals() + owner.signals();
+            let signals = process::signals(&mut sender) + process::signals(&mut owner);
             (2 * signals <= 10 * EACH).then_some(())
         });
     }
@@ -35,7 +35,7 @@ fn a_burst_is_not_signalled_message_by_message() {
     let _watchdog = Watchdog::new("a_burst_is_not_signalled_message_by_message");
     const BURST: u64 = 30;
     let name = Name::new("burst-signals");
-    let mut owner = Process::owner(&name.0, BURST as usize, None);
+    let mut owner = process::owner(&name.0, BURST as usize, None);
     let sender = SyncPortSender::<Note, u64>::connect(&name.0).unwrap();
     // The owner takes nothing before all of the burst is there.
     stop(owner.pid());
@@ -47,8 +47,8 @@ fn a_burst_is_not_signalled_message_by_message() {
     let signals = sent().wakeups_sent;
     assert!(signals < BURST / 2, "{signals} signals");
     cont(owner.pid());
-    assert_eq!(owner.does(&format!("park {BURST}")), "parked");
-    assert_eq!(owner.does("give"), "given");
+    assert_eq!(owner.ask(&format!("park {BURST}")), "parked");
+    assert_eq!(owner.ask("give"), "given");
     for (number, pending) in (0..).zip(pending) {
         assert_eq!(pending.wait(), Ok(2 * number));
     }
@@ -63,11 +63,11 @@ fn state(pid: u32) -> (String, (u64, u64), u64) {
 fn idle_ports_use_no_cpu() {
     let _watchdog = Watchdog::new("idle_ports_use_no_cpu");
     let name = Name::new("idle");
-    let mut owner = Process::owner(&name.0, 64, None);
-    let mut sender = Process::sender(&name.0, None);
+    let mut owner = process::owner(&name.0, 64, None);
+    let mut sender = process::sender(&name.0, None);
     sender.begin("begin 0 20");
-    assert_eq!(owner.does("park 20"), "parked");
-    sender.answer();
+    assert_eq!(owner.ask("park 20"), "parked");
+    sender.hear();
     owner.begin("park 21");
     sender.begin("wait");
     for pid in [owner.pid(), sender.pid()] {
@@ -91,12 +91,12 @@ fn a_message_and_its_reply_are_two_signals_at_most() {
     // the best of several tries counts.
     until("a try without disturbance", || {
         let name = Name::new("one-cpu");
-        let mut owner = Process::owner(&name.0, 8, Some(0));
-        let mut sender = Process::sender(&name.0, Some(0));
+        let mut owner = process::owner(&name.0, 8, Some(0));
+        let mut sender = process::sender(&name.0, Some(0));
         owner.begin(&format!("serve 1 {MESSAGES}"));
-        assert_eq!(owner.answer(), "serves");
+        assert_eq!(owner.hear(), "serves");
         sender.begin(&format!("flood 1 {MESSAGES}"));
-        let signals = sender.signals() + owner.signals();
+        let signals = process::signals(&mut sender) + process::signals(&mut owner);
         (signals <= 2 * MESSAGES).then_some(())
     });
 }

@@ -1,6 +1,6 @@
 //! What becomes of messages, and of everyone else, when a process dies or stops.
 
-use super::process::Process;
+use super::process;
 use super::{Name, Note, own};
 use std::time::Duration;
 use underpass::port::sync::{SyncPortOptions, SyncPortSender, SyncSendError};
@@ -18,9 +18,9 @@ fn a_dead_sender_leaves_replies_that_nobody_wants() {
     let (end, ended) = mpmc::unbounded();
     let service = service.on_binding_end(move |binding| end.send(binding.id()).unwrap());
     let _running = Server::new().export(&*name, service).start().unwrap();
-    let mut sender = Process::sender(&name, None);
-    let mut other = Process::sender(&name, None);
-    assert_eq!(sender.does("begin 0 5"), "begun");
+    let mut sender = process::sender(&name, None);
+    let mut other = process::sender(&name, None);
+    assert_eq!(sender.ask("begin 0 5"), "begun");
     until("all messages", || (receiver.queued() == 5).then_some(()));
     let first = receiver.recv().unwrap();
     let from = first.from();
@@ -35,7 +35,7 @@ fn a_dead_sender_leaves_replies_that_nobody_wants() {
     }
     other.begin("send 3");
     receiver.recv().unwrap().reply(4);
-    assert_eq!(other.answer(), "4");
+    assert_eq!(other.hear(), "4");
     assert!(ended.is_empty(), "a reply is left");
     drop(parked);
     assert_eq!(ended.recv(), Ok(from.binding()));
@@ -46,10 +46,10 @@ fn a_dead_owner_is_told_with_what_is_known_of_each_message() {
     let _watchdog = Watchdog::new("a_dead_owner_is_told_with_what_is_known_of_each_message");
     for pause in [0, 5] {
         let name = Name::new(&format!("dead-owner-{pause}"));
-        let mut owner = Process::owner(&name.0, 8, None);
+        let mut owner = process::owner(&name.0, 8, None);
         let sender = SyncPortSender::<Note, u64>::connect(&name.0).unwrap();
         let taken: Vec<_> = (0..3).map(|number| sender.begin((number, vec![])).unwrap()).collect();
-        assert_eq!(owner.does("park 3"), "parked");
+        assert_eq!(owner.ask("park 3"), "parked");
         thread::sleep(Duration::from_millis(pause));
         stop(owner.pid());
         let untaken = sender.begin((3, vec![])).unwrap();
@@ -68,7 +68,7 @@ fn a_dead_owner_is_told_with_what_is_known_of_each_message() {
 fn a_stopped_owner_holds_no_sender_beyond_its_deadline() {
     let _watchdog = Watchdog::new("a_stopped_owner_holds_no_sender_beyond_its_deadline");
     let name = Name::new("stopped-owner");
-    let mut owner = Process::owner(&name.0, 4, None);
+    let mut owner = process::owner(&name.0, 4, None);
     let sender = SyncPortSender::<Note, u64>::connect(&name.0).unwrap();
     stop(owner.pid());
     for number in 0..6 {
@@ -79,7 +79,7 @@ fn a_stopped_owner_holds_no_sender_beyond_its_deadline() {
     // The messages that were given up hold nothing back.
     let pending = sender.begin((50, vec![])).unwrap();
     owner.begin("serve 1 1000000");
-    assert_eq!((owner.answer(), pending.wait()), ("serves".to_owned(), Ok(100)));
+    assert_eq!((owner.hear(), pending.wait()), ("serves".to_owned(), Ok(100)));
     until("all credits", || (sender.under_way() == 0).then_some(()));
 }
 
@@ -87,10 +87,10 @@ fn a_stopped_owner_holds_no_sender_beyond_its_deadline() {
 fn a_stopped_sender_holds_nobody_up() {
     let _watchdog = Watchdog::new("a_stopped_sender_holds_nobody_up");
     let port = own("stopped-sender", SyncPortOptions::new().messages(10));
-    let (mut bad, mut good) = (Process::sender(&port.name, None), Process::sender(&port.name, None));
+    let (mut bad, mut good) = (process::sender(&port.name, None), process::sender(&port.name, None));
     bad.begin("begin 0 10");
     let first = port.park(10);
-    assert_eq!(bad.answer(), "begun");
+    assert_eq!(bad.hear(), "begun");
     stop(bad.pid());
     first.into_iter().for_each(|(number, reply)| reply.give(number));
     good.begin("flood 1 100");
@@ -98,9 +98,9 @@ fn a_stopped_sender_holds_nobody_up() {
         let (note, reply) = port.message().take();
         reply.give(2 * note.0);
     });
-    good.signals();
+    process::signals(&mut good);
     cont(bad.pid());
-    assert_eq!(bad.does("wait"), "0 1 2 3 4 5 6 7 8 9");
+    assert_eq!(bad.ask("wait"), "0 1 2 3 4 5 6 7 8 9");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn processes_that_are_killed_at_any_moment_leave_nobody_waiting() {
     for round in 0..10_u64 {
         // An owner under load.
         let name = Name::new(&format!("any-moment-{round}"));
-        let mut owner = Process::owner(&name.0, 16, None);
+        let mut owner = process::owner(&name.0, 16, None);
         let sender = SyncPortSender::<Note, u64>::connect(&name.0).unwrap();
         owner.begin("serve 3 1000000");
-        assert_eq!(owner.answer(), "serves");
+        assert_eq!(owner.hear(), "serves");
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let sender = sender.clone();
@@ -129,7 +129,7 @@ fn processes_that_are_killed_at_any_moment_leave_nobody_waiting() {
         }
         // A sender under load.
         let port = own(&format!("killed-sender-{round}"), SyncPortOptions::new().messages(16));
-        let mut sender = Process::sender(&port.name, None);
+        let mut sender = process::sender(&port.name, None);
         sender.begin("flood 4 1000000");
         for _ in 0..20 * round {
             let (note, reply) = port.message().take();
@@ -179,7 +179,7 @@ fn senders_are_authorized() {
 fn a_resilient_sender_goes_on_with_the_next_owner() {
     let _watchdog = Watchdog::new("a_resilient_sender_goes_on_with_the_next_owner");
     let name = Name::new("resilient");
-    let mut owner = Process::owner(&name.0, 8, None);
+    let mut owner = process::owner(&name.0, 8, None);
     let policy = Policy::new().patience(Duration::from_secs(60));
     let sender = SyncPortSender::<Note, u64>::connect_resilient(&name.0, policy).unwrap();
     let send = |number| {
@@ -187,15 +187,15 @@ fn a_resilient_sender_goes_on_with_the_next_owner() {
         thread::spawn(move || sender.send(&(number, vec![])))
     };
     let received = send(1);
-    owner.does("park 1");
+    owner.ask("park 1");
     stop(owner.pid());
     let waits = send(2);
     until("a message", || (sender.under_way() == 2).then_some(()));
     owner.kill();
     let died = SyncSendError::Disconnected(WhyEnded::PeerDied, Outcome::Unknown);
     assert_eq!(received.join().unwrap(), Err(died), "it may have been received");
-    let mut owner = Process::owner(&name.0, 8, None);
-    owner.does("park 1");
-    owner.does("give");
+    let mut owner = process::owner(&name.0, 8, None);
+    owner.ask("park 1");
+    owner.ask("give");
     assert_eq!(waits.join().unwrap(), Ok(4), "it was sent again");
 }

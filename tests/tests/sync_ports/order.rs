@@ -1,7 +1,7 @@
 //! The order of one sender's messages, whatever becomes of single ones.
 
 use super::own;
-use super::process::Process;
+use super::process;
 use std::time::Duration;
 use underpass::port::sync::{SyncPortOptions, SyncPortSender, SyncSendError};
 use underpass::{Outcome, thread};
@@ -11,7 +11,7 @@ use underpass_tests::{Watchdog, until};
 fn messages_of_one_sender_are_received_in_the_order_in_which_they_were_sent() {
     let _watchdog = Watchdog::new("messages_of_one_sender_are_received_in_the_order_in_which_they_were_sent");
     let port = own("order", SyncPortOptions::new().messages(50));
-    let mut senders: Vec<_> = (0..2).map(|_| Process::sender(&port.name, None)).collect();
+    let mut senders: Vec<_> = (0..2).map(|_| process::sender(&port.name, None)).collect();
     for round in 0..10 {
         senders.iter_mut().for_each(|sender| sender.begin(&format!("begin {} 50", 50 * round)));
         let mut next = [50 * round; 3];
@@ -24,8 +24,8 @@ fn messages_of_one_sender_are_received_in_the_order_in_which_they_were_sent() {
             reply.give(note.0);
         }
         for sender in &mut senders {
-            assert_eq!(sender.answer(), "begun");
-            sender.does("wait");
+            assert_eq!(sender.hear(), "begun");
+            sender.ask("wait");
         }
     }
 }

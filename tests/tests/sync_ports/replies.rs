@@ -1,6 +1,6 @@
 //! Replies that come late, out of order, from other threads, or not at all.
 
-use super::process::Process;
+use super::process;
 use super::{Name, own};
 use std::time::Duration;
 use underpass::port::sync::{SharedMessage, SyncPortOptions, SyncPortSender, SyncSendError};
@@ -11,8 +11,8 @@ use underpass_tests::{Room, Watchdog, until};
 fn replies_come_late_out_of_order_and_from_other_threads() {
     let _watchdog = Watchdog::new("replies_come_late_out_of_order_and_from_other_threads");
     let port = own("late-replies", SyncPortOptions::new().messages(40));
-    let mut sender = Process::sender(&port.name, None);
-    assert_eq!(sender.does("begin 0 40"), "begun");
+    let mut sender = process::sender(&port.name, None);
+    assert_eq!(sender.ask("begin 0 40"), "begun");
     let mut parked = port.park(40);
     // Longer than calls keep their slots.
     thread::sleep(Duration::from_millis(5));
@@ -22,7 +22,7 @@ fn replies_come_late_out_of_order_and_from_other_threads() {
     of_kernel.join().unwrap();
     of_user.join().unwrap();
     let replies: Vec<_> = (0..40).map(|number: u64| (2 * number).to_string()).collect();
-    assert_eq!(sender.does("wait"), replies.join(" "), "each message has its own reply");
+    assert_eq!(sender.ask("wait"), replies.join(" "), "each message has its own reply");
 }
 
 #[test]
@@ -30,27 +30,27 @@ fn hundreds_of_parked_replies_hold_nobody_up() {
     let _watchdog = Watchdog::new("hundreds_of_parked_replies_hold_nobody_up");
     const PARKED: usize = 300;
     let port = own("parked", SyncPortOptions::new().messages(PARKED as u64 + 1));
-    let (mut parking, mut other) = (Process::sender(&port.name, None), Process::sender(&port.name, None));
+    let (mut parking, mut other) = (process::sender(&port.name, None), process::sender(&port.name, None));
     parking.begin(&format!("begin 0 {PARKED}"));
     let parked = port.park(PARKED);
-    assert_eq!(parking.answer(), "begun");
+    assert_eq!(parking.hear(), "begun");
     for sender in [&mut parking, &mut other] {
         sender.begin("send 7");
         port.message().reply(9);
-        assert_eq!(sender.answer(), "9");
+        assert_eq!(sender.hear(), "9");
     }
     parked.into_iter().rev().for_each(|(number, reply)| reply.give(number));
     let replies: Vec<_> = (0..PARKED).map(|number| number.to_string()).collect();
-    assert_eq!(parking.does("wait"), replies.join(" "));
+    assert_eq!(parking.ask("wait"), replies.join(" "));
 }
 
 #[test]
 fn a_dropped_reply_is_the_error_of_its_own_sender_alone() {
     let _watchdog = Watchdog::new("a_dropped_reply_is_the_error_of_its_own_sender_alone");
     let port = own("dropped", SyncPortOptions::new());
-    let mut sender = Process::sender(&port.name, None);
+    let mut sender = process::sender(&port.name, None);
     for pause in [0, 5] {
-        sender.does("begin 0 5");
+        sender.ask("begin 0 5");
         let parked = port.park(5);
         thread::sleep(Duration::from_millis(pause));
         for (number, reply) in parked {
@@ -59,7 +59,7 @@ fn a_dropped_reply_is_the_error_of_its_own_sender_alone() {
                 _ => drop(reply),
             }
         }
-        assert_eq!(sender.does("wait"), "0 Dropped 2 Dropped 4");
+        assert_eq!(sender.ask("wait"), "0 Dropped 2 Dropped 4");
     }
 }
 
@@ -67,18 +67,18 @@ fn a_dropped_reply_is_the_error_of_its_own_sender_alone() {
 fn the_last_receiver_returns_what_it_has_not_received() {
     let _watchdog = Watchdog::new("the_last_receiver_returns_what_it_has_not_received");
     let name = Name::new("close");
-    let mut owner = Process::owner(&name.0, 8, None);
+    let mut owner = process::owner(&name.0, 8, None);
     let sender = SyncPortSender::<super::Note, u64>::connect(&name.0).unwrap();
     let pending: Vec<_> = (0..4).map(|number| sender.begin((number, vec![])).unwrap()).collect();
-    assert_eq!(owner.does("park 2"), "parked");
-    assert_eq!(owner.does("close"), "closed");
+    assert_eq!(owner.ask("park 2"), "parked");
+    assert_eq!(owner.ask("close"), "closed");
     let mut pending = pending.into_iter();
     let received: Vec<_> = pending.by_ref().take(2).collect();
     for pending in pending {
         assert_eq!(pending.wait().unwrap_err().outcome(), Outcome::NotStarted, "nobody has received it");
     }
     assert_eq!(sender.send(&(9, vec![])).unwrap_err().outcome(), Outcome::NotStarted);
-    assert_eq!(owner.does("give"), "given");
+    assert_eq!(owner.ask("give"), "given");
     assert!(received.into_iter().map(|pending| pending.wait()).eq([Ok(0), Ok(2)]));
 }
 
@@ -92,14 +92,14 @@ fn a_handler_replies_as_that_of_a_call() {
         2 * note.0
     });
     let _running = Server::new().export(&*name, service).start().unwrap();
-    let mut sender = Process::sender(&name, None);
-    sender.does("flood 10 100");
-    assert_eq!(sender.does("begin 0 20"), "begun");
-    let replies: Vec<_> = sender.does("wait").split(' ').map(str::to_owned).collect();
+    let mut sender = process::sender(&name, None);
+    sender.ask("flood 10 100");
+    assert_eq!(sender.ask("begin 0 20"), "begun");
+    let replies: Vec<_> = sender.ask("wait").split(' ').map(str::to_owned).collect();
     assert!(replies.iter().enumerate().all(|(n, reply)| *reply == (2 * n).to_string()), "{replies:?}");
-    let panicked = sender.does("send 1013");
+    let panicked = sender.ask("send 1013");
     assert!(panicked.contains("the procedure panicked: a bad number"), "{panicked}");
-    assert_eq!(sender.does("send 14"), "28");
+    assert_eq!(sender.ask("send 14"), "28");
     let own = SyncPortSender::<super::Note, u64>::connect(&name).unwrap();
     assert_eq!(own.send(&(1, vec![0; 100])), Err(SyncSendError::TooLong));
 }
@@ -158,10 +158,10 @@ fn messages_of_all_sizes_and_kinds_arrive_whole() {
 fn a_receiver_sees_that_its_sender_has_given_up() {
     let _watchdog = Watchdog::new("a_receiver_sees_that_its_sender_has_given_up");
     let port = own("unwanted", SyncPortOptions::new().messages(2));
-    let mut sender = Process::sender(&port.name, None);
+    let mut sender = process::sender(&port.name, None);
     // On a busy machine the time may be over before the message is there.
     let (_, reply) = until("a message", || {
-        let answer = sender.does("within 5 30");
+        let answer = sender.ask("within 5 30");
         assert!(answer.starts_with("Timeout("), "{answer}");
         Some(port.receiver.try_recv().ok()?.take())
     });
@@ -175,5 +175,5 @@ fn a_receiver_sees_that_its_sender_has_given_up() {
     });
     reply.give(1);
     next.give(2);
-    assert_eq!(sender.answer(), "2");
+    assert_eq!(sender.hear(), "2");
 }

@@ -1,7 +1,7 @@
 //! Threads of all kinds, tasks and selects wait for messages, for room and for replies.
 
 use super::own;
-use super::process::Process;
+use super::process;
 use std::time::{Duration, Instant};
 use underpass::port::PortRecvError;
 use underpass::port::sync::{SyncPortOptions, SyncPortSender, SyncSendError};
@@ -74,7 +74,7 @@ fn of_a_burst_each_waiting_receiver_gets_a_message() {
     let _watchdog = Watchdog::new("of_a_burst_each_waiting_receiver_gets_a_message");
     const RECEIVERS: usize = 6;
     let port = own("burst", SyncPortOptions::new());
-    let mut sender = Process::sender(&port.name, None);
+    let mut sender = process::sender(&port.name, None);
     for round in 0..20 {
         // Each keeps its message until all have one. So no receiver takes two.
         let all = std::sync::Arc::new(std::sync::Barrier::new(RECEIVERS));
@@ -88,10 +88,10 @@ fn of_a_burst_each_waiting_receiver_gets_a_message() {
                 })
             })
             .collect();
-        sender.does(&format!("begin {round} {RECEIVERS}"));
+        sender.ask(&format!("begin {round} {RECEIVERS}"));
         receivers.into_iter().for_each(|thread| thread.join().unwrap());
         let replies: Vec<_> = (round..round + RECEIVERS).map(|number| (2 * number).to_string()).collect();
-        assert_eq!(sender.does("wait"), replies.join(" "));
+        assert_eq!(sender.ask("wait"), replies.join(" "));
     }
 }
 
@@ -178,7 +178,7 @@ fn a_dropped_task_gives_its_message_up() {
 fn a_receiver_is_a_case_of_a_select() {
     let _watchdog = Watchdog::new("a_receiver_is_a_case_of_a_select");
     let (one, two) = (own("select-1", SyncPortOptions::new()), own("select-2", SyncPortOptions::new()));
-    let mut senders = [Process::sender(&one.name, None), Process::sender(&two.name, None)];
+    let mut senders = [process::sender(&one.name, None), process::sender(&two.name, None)];
     let (stop, stopped) = mpmc::bounded::<()>(1);
     let owner = thread::spawn(move || {
         let mut counts = [0; 2];
@@ -196,7 +196,7 @@ fn a_receiver_is_a_case_of_a_select() {
     });
     senders.iter_mut().for_each(|sender| sender.begin("flood 3 50"));
     for sender in &mut senders {
-        sender.signals();
+        process::signals(sender);
     }
     stop.send(()).unwrap();
     assert_eq!(owner.join().unwrap(), [150, 150]);

@@ -1,6 +1,6 @@
 //! How values end: by the death of a side, by revocation, and with their server.
 
-use crate::holder::Holder;
+use crate::holder::holder;
 use crate::{given_to, vault};
 use std::time::Duration;
 use underpass::{CallError, Outcome, Policy, Running, Server};
@@ -23,7 +23,7 @@ fn dropped(safe: &Safe) {
 fn transactions_are_dropped_when_their_client_dies() {
     let _watchdog = Watchdog::new("transactions_are_dropped_when_their_client_dies");
     let (running, name, safe) = own_vault("client-death");
-    let (mut dies, mut lives) = (Holder::start(&name), Holder::start(&name));
+    let (mut dies, mut lives) = (holder(&name), holder(&name));
     for holder in [&mut dies, &mut lives] {
         assert_eq!(holder.ask("begin 100"), "Ok(())");
         assert!(holder.ask("watch 3").starts_with("Ok("));
@@ -57,7 +57,7 @@ fn sinks_end_when_their_server_dies() {
 fn a_revoked_value_ends_alone() {
     let _watchdog = Watchdog::new("a_revoked_value_ends_alone");
     let (running, name, safe) = own_vault("value-revoked");
-    let mut holder = Holder::start(&name);
+    let mut holder = holder(&name);
     assert_eq!(holder.ask("begin 3"), "Ok(())");
     let mut ids: Vec<_> = running.bindings().list().iter().map(|binding| binding.id()).collect();
     ids.sort_unstable();
@@ -81,7 +81,7 @@ fn a_revoked_value_ends_alone() {
 fn a_shutdown_waits_until_values_are_dropped() {
     let _watchdog = Watchdog::new("a_shutdown_waits_until_values_are_dropped");
     let (running, name, safe) = own_vault("shutdown");
-    let mut holder = Holder::start(&name);
+    let mut holder = holder(&name);
     assert_eq!(holder.ask("begin 500"), "Ok(())");
     assert_eq!(running.shutdown(Duration::from_secs(60)), 0);
     assert_eq!(safe.live(), 0);
