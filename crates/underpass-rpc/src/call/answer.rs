@@ -109,7 +109,7 @@ impl<'a> Answer<'a> {
         Self { end, row, slot: Cell::new(Some(slot)), number, received: Cell::new(0), under_way }
     }
 
-    /// The answer of a late call, whose bytes lie in its cell, or with the slot `number`.
+    /// The answer of a late call. Its bytes lie in its cell, or with the slot `number`.
     pub(crate) fn of_late(end: &'a ClientEnd, row: &'a ClientRow, slot: Option<Slot>, number: u16) -> Self {
         Self { end, row, slot: Cell::new(slot), number, received: Cell::new(0), under_way: None }
     }
@@ -323,7 +323,7 @@ fn good_or_odd<R: Decode + Results<Value: Decode>>(
     }
 }
 
-/// The error of a call whose procedure has ended, but whose result can't be read.
+/// The error of a call that has been executed, if its result can't be read.
 #[cold]
 fn lost_result(e: &DecodeError) -> CallError {
     CallError::unread(Outcome::Executed, e)

@@ -102,7 +102,7 @@ struct LineState {
     seen: AtomicU32,
 }
 
-/// The calls that were given up, whose slots the server holds.
+/// The calls that were given up, while the server holds their slots.
 #[derive(Default)]
 struct GivenUp {
     /// How many slots the server holds though nobody waits for their calls.

@@ -1,5 +1,5 @@
-//! Bounded calls, whose caller says beforehand that it may stop waiting; and how any call is given
-//! up.
+//! Bounded calls: their callers say beforehand that they may stop waiting. And how any call is
+//! given up.
 //!
 //! The slot's cancel word in the region holds the deadline, and one store there says that the
 //! caller has given up. A server that can't know that by the deadline is told over the socket, too.
@@ -149,8 +149,8 @@ impl ClientEnd {
         Some(error(outcome))
     }
 
-    /// Tells the server that nobody waits any more for the calls of these slots, whose words say
-    /// so. So the calls end that their handlers wait for.
+    /// Tells the server that nobody waits any more for the calls of these slots. Their words in the
+    /// region say so already. If their handlers wait for calls in turn, those end too.
     #[cold]
     fn tell_unwanted(&self, slots: u64) {
         // Relaxed, here and below: the thread that takes a bit sends it.
@@ -212,8 +212,8 @@ impl ClientEnd {
         });
     }
 
-    /// The rows of whose calls the server holds more slots than it may, though nobody waits for
-    /// them; and whether it holds all slots, so that no call could begin.
+    /// The rows that have lost more slots to the server than it may hold: nobody waits for those
+    /// calls any more. And whether it holds all slots, so that no call could begin.
     fn captured(&self) -> (Vec<Arc<ClientRow>>, bool) {
         let (alone, mut rows) = (self.shared.rows.is_one(), self.shared.rows.open());
         let _inside = self.lock();

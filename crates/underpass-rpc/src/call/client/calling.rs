@@ -200,7 +200,7 @@ impl ClientEnd {
         Ok(answer.into_slot())
     }
 
-    /// Sends a call all of whose bytes fit into the cell, as its type tells. Leases the slot and
+    /// Sends a call whose bytes fit into the cell, as its type tells. Leases the slot and
     /// posts under one lock. Returns nothing if the bytes don't fit, the row is closed, or no slot
     /// is free.
     #[inline(always)]
