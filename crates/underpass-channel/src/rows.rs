@@ -210,15 +210,13 @@ impl<T> std::fmt::Debug for Rows<T> {
     }
 }
 
-/// The row that the call of one slot uses, and the call's procedure, for display.
+/// The row that the call of one slot uses, and the procedure above the bits of the tag, for display.
+/// No row in use has the tag zero.
 ///
 /// It changes, and is read, under the lock of the slot's end. The thread that runs the call may
 /// read it without.
 #[derive(Debug, Default)]
 pub struct RowUse(AtomicU64);
-
-/// Set while a call uses a row. The procedure is between the tag and this bit.
-const IN_USE: u64 = 1 << 63;
 
 impl RowUse {
     /// *Take, T1 and T2:* a call of `procedure` over the row `tag` begins. Returns the row's value.
@@ -234,7 +232,7 @@ impl RowUse {
     pub unsafe fn begin<'r, T>(&self, rows: &'r Rows<T>, tag: Tag, procedure: u16) -> Result<&'r T, NoRow> {
         let value = rows.find(tag)?;
         // Relaxed, here and below: the lock orders them.
-        self.0.store(tag.word() | u64::from(procedure) << Tag::BITS | IN_USE, Ordering::Relaxed);
+        self.0.store(tag.word() | u64::from(procedure) << Tag::BITS, Ordering::Relaxed);
         // SAFETY: the row was open when this thread held the lock. A thread that closes it from now
         // on looks at this end under the lock before the value is taken out, and finds the use.
         unsafe { get(value) }.ok_or(NoRow::Closed)
@@ -249,8 +247,8 @@ impl RowUse {
     /// The row that a call uses, if one does. Certain under the lock.
     #[inline]
     pub fn uses(&self) -> Option<Tag> {
-        let word = self.0.load(Ordering::Relaxed);
-        (word & IN_USE != 0).then_some(Tag::of_word(word))
+        let tag = Tag::of_word(self.0.load(Ordering::Relaxed));
+        (tag != Tag::NONE).then_some(tag)
     }
 
     /// The procedure of the call, as the client says.

@@ -51,14 +51,18 @@ impl Advance {
     /// The line that follows `line`. Both are numbered in the order of the full ring.
     #[inline(always)]
     pub(crate) fn after(self, line: u32, mask: u32) -> u32 {
-        let next = line.wrapping_add(1);
         match self {
-            Self::Full => next & mask,
+            Self::Small => within(mask >> 4, line),
+            _ => self.after_in_larger(line, mask),
+        }
+    }
+
+    /// `after` for any window. Out of line, so that the smallest one needs no jump through a table.
+    #[inline(never)]
+    fn after_in_larger(self, line: u32, mask: u32) -> u32 {
+        match self {
             Self::Widen => (line | mask >> 2).wrapping_add(1) & mask,
-            Self::Small | Self::Middle => {
-                let window = self.window_mask(mask);
-                line & !window | next & window
-            }
+            Self::Full | Self::Small | Self::Middle => within(self.window_mask(mask), line),
         }
     }
 
@@ -80,6 +84,12 @@ impl Advance {
             .find(|window| behind < window.limit(mask))
             .unwrap_or(Self::Full)
     }
+}
+
+/// The line after `line` in a window of `window` + 1 lines.
+#[inline(always)]
+fn within(window: u32, line: u32) -> u32 {
+    line & !window | line.wrapping_add(1) & window
 }
 
 /// The poster's private state of its window. The lock of its end guards it.

@@ -46,6 +46,7 @@ pub(crate) struct Answer<'a> {
     /// `None` once somebody else gives it back, or it was given back.
     pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
+    linkage: &'a Linkage,
     /// Bytes of a result that was read from the A-stack or elsewhere.
     received: Cell<u64>,
     /// What frees the call. Unused once the slot may belong to another call.
@@ -106,12 +107,14 @@ impl<'a> Answer<'a> {
         under_way: Option<&'a UnderWay>,
     ) -> Self {
         let number = slot.number();
-        Self { end, row, slot: Cell::new(Some(slot)), number, received: Cell::new(0), under_way }
+        let linkage = end.linkage(number);
+        Self { end, row, slot: Cell::new(Some(slot)), number, linkage, received: Cell::new(0), under_way }
     }
 
     /// The answer of a late call. Its bytes lie in its cell, or with the slot `number`.
     pub(crate) fn of_late(end: &'a ClientEnd, row: &'a ClientRow, slot: Option<Slot>, number: u16) -> Self {
-        Self { end, row, slot: Cell::new(slot), number, received: Cell::new(0), under_way: None }
+        let linkage = end.linkage(number);
+        Self { end, row, slot: Cell::new(slot), number, linkage, received: Cell::new(0), under_way: None }
     }
 
     /// The slot, which the caller gives back from now on.
@@ -122,7 +125,7 @@ impl<'a> Answer<'a> {
 
     #[inline(always)]
     pub(crate) fn linkage(&self) -> &'a Linkage {
-        self.end.linkage(self.number)
+        self.linkage
     }
 
     /// The result, once the call is settled. If there is none, `failed` makes the error.

@@ -69,8 +69,12 @@ impl ClientEnd {
         }
         // If several calls are under way, the next reply may as well be for another caller.
         let landing = reply.landing.filter(|_| self.slots.leased() == 1);
-        let caught = landing.is_some_and(|landing| self.catch(reply.answer, landing));
-        caught || (self.take_what_came() && reply.is_open())
+        if let Some(landing) = landing
+            && self.catch(reply.answer, landing)
+        {
+            return true;
+        }
+        self.take_what_came() && reply.is_open()
     }
 
     /// Takes the next reply, if it is the one to the call of the polling caller itself. Returns

@@ -43,14 +43,17 @@ impl ServerEnd {
             return self.takes_odd(inside, head, payload, by);
         };
         let tag = Tag::of_word(payload.word(0));
-        let row = rows_in_use::begin(&inside, &slot.row, &self.rows, tag, head.what());
         slot.begins(by);
         self.one_more_under_way();
-        drop(inside);
-        let Ok(row) = row else {
-            self.run_other(&Cell::from_parts(head, payload), slot, row);
-            return true;
+        let row = match rows_in_use::begin(&inside, &slot.row, &self.rows, tag, head.what()) {
+            Ok(row) => row,
+            no_row => {
+                drop(inside);
+                self.run_other(&Cell::from_parts(head, payload), slot, no_row);
+                return true;
+            }
         };
+        drop(inside);
         let mut call = if let Some(len) = head.inline_request()
             && let Some(bytes) = payload.0.get(IN_REQUEST..len)
         {
