@@ -68,7 +68,7 @@ impl Directory {
     }
 
     /// Makes the directory and its parents if they are missing. The mode is 0700, or 0755 for
-    /// root's `/run/underpass`, whose names other users may look up.
+    /// root's `/run/underpass`: other users may look up its names.
     ///
     /// # Errors
     /// The errors of `mkdir` and of [`check`](Self::check).
@@ -97,7 +97,7 @@ impl Directory {
         let uid = rustix::process::geteuid().as_raw();
         if found.uid() != uid && found.uid() != 0 {
             let said = format!(
-                "{shown} belongs to user {}, who could put any server there; name a directory of your own with $UNDERPASS_DIR",
+                "{shown} belongs to user {}; that user could put any server there; name a directory of your own with $UNDERPASS_DIR",
                 found.uid()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
