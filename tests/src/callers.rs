@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use underpass::CallError;
 
-/// The data of each client consists of this byte alone. Whoever finds such bytes has found a
-/// client's data.
+/// The data of each client consists of this byte alone. If they are found anywhere, they are
+/// a client's data.
 pub const MARKS: [u8; 2] = [0xa7, 0x9d];
 
 /// Two clients of one server in this process. Each checks every answer and measures how long its

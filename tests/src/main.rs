@@ -31,7 +31,7 @@
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
-//! `underpass-test-server NAME slow` exports a `Slow`, whose handlers run on one kernel thread.
+//! `underpass-test-server NAME slow` exports a `Slow`. Its handlers run on one kernel thread.
 //! `underpass-test-server NAME watched` imports it, and makes one call that lasts.
 //! `underpass-test-server NAME lasting N` imports it, makes N calls that last, and prints what each
 //! returned.
@@ -69,7 +69,7 @@
 //! `keep ID` call that method of it. `relay` and `relay-async` export a `Relay`.
 //!
 //! `underpass-test-server NAME vault`, `vault-shared` and `vault-few N` export a `Vault`: that may
-//! be passed on, or whose user may have N interfaces as values. `underpass-test-server NAME
+//! be passed on, or with N interfaces as values at most for its user. `underpass-test-server NAME
 //! hold-values` imports it, and obeys its standard input.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.

@@ -1,4 +1,4 @@
-//! An interface that logs its executions, and whose handlers examine their caller.
+//! An interface that logs its executions, and has its handlers examine their caller.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! The stacks of calls. Their number is bounded, whoever calls, and stacks that are not needed are
+//! The stacks of calls. Their number is bounded for all callers, and stacks that are not needed are
 //! freed.
 
 use std::sync::atomic::Ordering;

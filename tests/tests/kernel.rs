@@ -36,7 +36,7 @@ const MARGIN: f64 = 0.2;
 /// that waits for a lock.
 const OTHERS: u64 = 32;
 
-/// How often a million calls are made at the most, until there is a run all of whose gaps are
+/// How often a million calls are made at the most, until there is a run with all its gaps
 /// known. The kernel doesn't count how often a hypervisor takes a CPU away, nor how often a thread
 /// that was woken has to wait for one.
 const TRIES: usize = 8;

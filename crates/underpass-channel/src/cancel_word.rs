@@ -1,6 +1,6 @@
 //! Words beside the messages. By one the server tells how many requests it has taken. By another a
 //! client tells until when it wants a call, and that it has given the call up. Further ones hold
-//! the numbers of the sections on whose behalf a call is made.
+//! the numbers of the sections that make a call.
 //!
 //! What the peer wrote in any of them is untrusted. The proof that both words together tell whether
 //! a call was started is in `README.md`, *Not started*.
@@ -129,7 +129,7 @@ impl<'a> CancelWord<'a> {
     }
 }
 
-/// The numbers of the sections on whose behalf the call of a slot is made, the latest first. 0
+/// The numbers of the sections that make the call of a slot, the latest first. 0
 /// stands for none, and ends them. The client writes them before the post, if there are any.
 #[derive(Debug)]
 pub struct SectionWords<'a> {

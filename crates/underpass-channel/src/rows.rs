@@ -210,8 +210,8 @@ impl<T> std::fmt::Debug for Rows<T> {
     }
 }
 
-/// The row that the call of one slot uses, and the procedure above the bits of the tag, for display.
-/// No row in use has the tag zero.
+/// The row that the call of one slot uses, and the call's procedure, for display. The procedure is
+/// above the bits of the tag. No row in use has the tag zero.
 ///
 /// It changes, and is read, under the lock of the slot's end. The thread that runs the call may
 /// read it without.

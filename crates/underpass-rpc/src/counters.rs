@@ -189,7 +189,7 @@ impl KernelCount {
         metrics().entered_kernel(n);
     }
 
-    /// Adds this end to `sum`, whose calls must be complete already.
+    /// Adds this end to `sum`. The calls of `sum` must be complete already.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
         let (wakeups, sleeps) = (self.wakeups.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed));
         sum.wakeups_sent += wakeups;
@@ -241,7 +241,7 @@ pub(crate) fn hold() -> MutexGuard<'static, Option<CountedEnds>> {
     ENDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a channel's end, whose counters are part of the domain's from now on.
+/// Adds a channel's end. Its counters are part of the domain's from now on.
 pub(crate) fn add_end(end: Weak<dyn CountedEnd>) {
     let mut ends = hold();
     let ends = ends.get_or_insert_default();

@@ -10,7 +10,7 @@ use underpass_os::clock;
 
 /// A domain that serves in a sandbox. Dropping it ends the domain.
 ///
-/// When the domain ends, whoever calls it learns [`PeerDied`](underpass_rpc::CallError::PeerDied);
+/// When the domain ends, its callers learn [`PeerDied`](underpass_rpc::CallError::PeerDied);
 /// [`wait`](Self::wait) tells why.
 pub struct Domain {
     shared: Arc<SupervisorState>,

@@ -43,7 +43,7 @@ impl Sandbox {
         Self::program("/proc/self/exe")
     }
 
-    /// A sandbox for a process of another program, whose `main` calls [`inside`](crate::inside).
+    /// A sandbox for a process of another program. Its `main` calls [`inside`](crate::inside).
     /// The path is not searched in `$PATH`.
     pub fn program(path: impl Into<PathBuf>) -> Self {
         Self {

@@ -168,7 +168,7 @@ impl<T: Shareable> RwLock<T> {
         }
     }
 
-    /// G3: behind the writers, whose lock is `held`.
+    /// G3: behind the writers. Their lock is `held`.
     fn read_under_lock(&self, held: Held) -> Result<RwLockReadGuard<'_, T>, SyncError> {
         let broken = held.found == Found::Broken;
         let counted = !broken && self.readers().add();

@@ -1,4 +1,4 @@
-//! Whose turn it is to use the slot of an async call.
+//! Which caller may use the slot of an async call.
 
 use underpass_seam::atomic::{AtomicU64, Ordering};
 

@@ -88,7 +88,7 @@ impl ServiceToken {
         }
     }
 
-    /// The number of a holder on whose behalf the caller's call may have been made. If it was, and
+    /// The number of a holder that may have made the caller's call. If it did, and
     /// that holder still holds the token, this is its number.
     #[inline]
     pub fn holder_number(&self) -> Option<u64> {

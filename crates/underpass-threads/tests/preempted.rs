@@ -46,7 +46,7 @@ underpass_threads::thread_local! {
     static MINE: Cell<u64> = Cell::new(0);
 }
 
-/// Work that takes a while and whose result can be checked.
+/// Work that takes a while, with a result that can be checked.
 fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
     match round % 5 {
         // Computes.

@@ -19,7 +19,7 @@ impl DescriptorBuilder {
         Self { name, doc, procedures: Vec::new(), types, stateless: false }
     }
 
-    /// Of an interface that travels as a value, whose types are added to `types`.
+    /// Of an interface that travels as a value. Its types are added to `types`.
     pub(crate) fn with_types(name: &'static str, types: Types) -> Self {
         Self { name, doc: "", procedures: Vec::new(), types, stateless: false }
     }

@@ -101,7 +101,7 @@ impl<'a> SliceSink<'a> {
     }
 
     /// Whether more was put than there was room for: a file, an interface, or bytes of an `Encode`
-    /// whose `size` was too small. The surplus is not written.
+    /// with a `size` that was too small. The surplus is not written.
     #[inline]
     pub fn overflowed(&self) -> bool {
         self.overflowed

@@ -184,7 +184,7 @@
 //!
 //! With `serve_exclusive`, several suspended threads borrow the implementation at the same time, on
 //! several kernel threads, though only one of them runs. The cells of `std` allow that. A type
-//! whose own unsafe code relies on a borrow that stays on one kernel thread does not: serve it by
+//! with unsafe code that relies on a borrow that stays on one kernel thread does not: serve it by
 //! `serve_sequential`.
 //!
 //! Async handlers hold `&self` across their waits in futures that are `Send`, so they need an

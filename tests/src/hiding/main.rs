@@ -2,7 +2,7 @@
 //!
 //! `underpass-test-hiding client NAME HOW` imports the `Shelf` NAME, passes its own end as HOW
 //! says, reports that, and makes no more calls. `underpass-test-hiding server NAME HOW` exports a
-//! `Shelf` as NAME, whose `give` gives its own ends of all its bindings.
+//! `Shelf` as NAME. Its `give` gives its own ends of all its bindings.
 //!
 //! HOW is `own`: the end itself. `queue`: another socket, in whose queue the end lies. `deep`: the
 //! end lies in the queue of a socket that lies in the queue of a third. `unsent`, for a client: the

@@ -103,8 +103,8 @@ impl JobsAsync for Office {
     }
 }
 
-/// An office under a name of its own, whose handlers `spawn` starts, and the number of its handlers
-/// that hold.
+/// An office under a name of its own, and the number of its handlers that hold. `spawn` starts
+/// them.
 fn office(
     of: &str,
     probes: &[&ProbeClient],
@@ -268,7 +268,7 @@ fn a_handler_sees_that_nobody_wants_its_result() {
         while held.load(Ordering::SeqCst) > 0 {
             smol::future::yield_now().await;
         }
-        // A call with a distant deadline, whose future is dropped.
+        // A call with a distant deadline. Its future is dropped.
         let patient = client.with_deadline(Duration::from_secs(3_600));
         let dropped = smol::future::or(async { patient.hold_async().await.is_ok() }, async {
             while held.load(Ordering::SeqCst) == 0 {

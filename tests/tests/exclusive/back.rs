@@ -63,7 +63,7 @@ fn sequential_services_that_call_others_are_not_refused() {
     let _watchdog = Watchdog::new("sequential_services_that_call_others_are_not_refused");
     let relays = relays("others");
     let (one, other) = (Scene::new("others-one", KINDS[1]), Scene::new("others-two", KINDS[1]));
-    // Sixteen callers, whose calls all go through the first to the second.
+    // Sixteen callers. Their calls all go through the first to the second.
     let callers: Vec<_> = (0..16)
         .map(|n| {
             let (ledger, names) = (one.ledger.clone(), routes(&relays, other.server.name())[n % 4].clone());

@@ -19,7 +19,7 @@ pub fn procedure(name: &str) -> u16 {
     procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Porter").index
 }
 
-/// The announcement of an out-of-band message with `files` files, whose `length` bytes lie in the
+/// The announcement of an out-of-band message with `files` files. Its `length` bytes lie in the
 /// A-stack of `slot`.
 pub fn announcement_of_files(slot: u16, files: u16, length: u64) -> [u8; 16] {
     let mut bytes = crate::end::announcement(slot, length);

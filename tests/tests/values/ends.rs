@@ -29,7 +29,7 @@ fn transactions_are_dropped_when_their_client_dies() {
         assert!(holder.ask("watch 3").starts_with("Ok("));
     }
     assert_eq!(safe.live(), 200);
-    // One of them has a call under way, whose end its implementation waits for.
+    // One of them has a call under way, and its implementation waits for the end of that.
     assert_eq!(dies.ask("linger 5"), "lingers");
     kill(dies.pid());
     until("the transactions to be dropped", || (safe.live() <= 101).then_some(()));

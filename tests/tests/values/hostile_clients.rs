@@ -11,7 +11,7 @@ use underpass_os::{Directory, Socket, clock};
 use underpass_tests::{ServerProcess, Transaction, TransactionClient, Vault, VaultClient, Watchdog, until};
 use underpass_wire::{Descriptor, from_bytes, to_bytes};
 
-/// The outcome of a call that was executed, and whose result begins with interfaces.
+/// The outcome of a call that was executed, with a result that begins with interfaces.
 const DONE_WITH_INTERFACES: u16 = 13;
 /// The outcome of a call over a row that is closed or free.
 const NO_BINDING: u16 = 11;

@@ -149,7 +149,7 @@ extern "C" fn child() {
         unconnected = none();
     }
     for socket in std::iter::once(first).chain(sockets).filter(|&socket| socket != unconnected) {
-        // SAFETY: both are descriptors of this process. The second belongs to a `Vital`, whose
+        // SAFETY: both are descriptors of this process. The second belongs to a `Vital`. Its
         // owner still holds it.
         unsafe { libc::dup3(unconnected, socket, libc::O_CLOEXEC) };
     }

@@ -17,9 +17,9 @@ use underpass_threads::{Latch, Woken, wait_on};
 /// either the waiter's try finds the slot, or the giver's load finds the waiter.
 ///
 /// Some callers want a slot only while fewer than `most` are leased, and no row has more than its
-/// share. A giver passes over those for whom still too many are leased. It looks after it has given
-/// its own back. So if it finds too many, another caller has leased since, and that caller will
-/// give back in turn.
+/// share. A giver passes over a caller while too many are leased for it. It looks after it has
+/// given its own back. So if it finds too many, another caller has leased since, and that caller
+/// will give back in turn.
 #[derive(Debug, Default)]
 pub(crate) struct SlotQueue {
     waiting: AtomicU32,

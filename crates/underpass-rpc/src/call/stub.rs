@@ -434,8 +434,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose calls end with [`CallError::Deadline`] if they take longer than
-    /// `within`.
+    /// The same binding with a deadline: its calls end with [`CallError::Deadline`] if they take
+    /// longer than `within`.
     ///
     /// Calls within this domain are direct. No deadline applies to them.
     #[must_use]
@@ -452,7 +452,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose callers `abandon` can free before the server has replied.
+    /// The same binding. `abandon` can free its callers before the server has replied.
     #[must_use]
     pub fn abandonable(&self, abandon: &Abandon) -> Self {
         self.with(|terms| terms.abandon = Some(abandon.clone()))
@@ -470,7 +470,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose calls donate their caller's processor to a server that has none
+    /// The same binding. Its calls donate their caller's processor to a server that has none
     /// (URPC, 3.1). Other threads of this domain that are ready on that processor wait until it
     /// comes back. Use it for single-threaded callers, real-time ones, I/O of high latency, and
     /// priority.

@@ -20,8 +20,8 @@ pub(crate) struct Unnotified {
 
 // Relaxed throughout: a hint. One wake-up too many costs its time. A wake-up can't be missing:
 // 1. A thread that sleeps has noted its own posts before.
-// 2. Whoever makes the line dormant issues a heavy barrier between `retire` and its load of what
-//    was noted.
+// 2. A thread that makes the line dormant issues a heavy barrier between `retire` and its load of
+//    what was noted.
 impl Unnotified {
     /// Notes a post for which the peer was not woken. Returns whether the poster itself has to wake
     /// a spare worker, because the line is dormant.

@@ -28,7 +28,7 @@ pub(crate) struct SocketEvents {
     pub(crate) bell: bool,
     /// The slots, as bits, for which out-of-band messages came.
     pub(crate) out_of_band: u64,
-    /// The slots, as bits, whose calls nobody waits for any more, as the peer says.
+    /// The slots, as bits, of the calls for which nobody waits any more, as the peer says.
     pub(crate) unwanted: u64,
     /// The numbers of late calls that nobody waits for any more, as the peer says.
     pub(crate) unwanted_late: Vec<u64>,

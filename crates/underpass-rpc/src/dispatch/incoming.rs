@@ -135,7 +135,7 @@ pub(crate) enum Replied {
 }
 
 impl<'a> IncomingCall<'a> {
-    /// The call of the slot and procedure in `ids`, whose message has `length` bytes.
+    /// The call of the slot and procedure in `ids`. Its message has `length` bytes.
     #[inline(always)]
     pub(crate) fn new(
         end: &'a ServerEnd,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use underpass_seam::atomic::{AtomicBool, Ordering};
 use underpass_sync::CallTurn;
 
-/// A call whose reply comes from an executor, or from whoever holds its deferred reply.
+/// A call whose reply comes from an executor, or from the holder of its deferred reply.
 #[derive(Debug)]
 pub(crate) struct AsyncCall {
     /// The binding does not end before the call: it has a hold until `ServerEnd` ends the call.

@@ -1,4 +1,4 @@
-//! The numbers of the sections of exclusive services on whose behalf a call is made
+//! The numbers of the sections of exclusive services that make a call
 //! (`exclusive/README.md`, N1).
 
 use std::hash::{BuildHasher, RandomState};

@@ -118,7 +118,7 @@ pub(crate) struct ServerEnd {
     unnotified: Unnotified,
     /// Processors on loan from this client.
     lent: AtomicU32,
-    /// The CPUs, as bits, whose listeners have announced in the region that they listen. Each
+    /// The CPUs, as bits, where a listener has announced in the region that it listens. Each
     /// listener writes its own bit.
     listening: AtomicU64,
     kernel: KernelCount,

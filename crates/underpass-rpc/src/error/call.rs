@@ -54,7 +54,7 @@ pub enum CallError {
     /// for access.
     Revoked(Outcome),
     /// The deadline passed before the reply came: the call's own deadline, or that of the call
-    /// whose handler made this call. The procedure may still be running, except after
+    /// in whose handler it was made. The procedure may still be running, except after
     /// [`Outcome::NotStarted`]. *Repeat:* if the [`Outcome`] allows. *Remedy:* set a later
     /// deadline, or find out why the server is slow.
     Deadline(Outcome),

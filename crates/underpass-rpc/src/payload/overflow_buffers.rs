@@ -368,8 +368,8 @@ impl OverflowBuffers {
         !self.watched.swap(true, Ordering::Relaxed)
     }
 
-    /// At the client: drops the buffers that were not used since the last sweep, and whose slots
-    /// are free. Returns whether others are left.
+    /// At the client: drops the buffers of free slots that were not used since the last
+    /// sweep. Returns whether others are left.
     pub(crate) fn sweep(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;
@@ -387,8 +387,8 @@ impl OverflowBuffers {
         more
     }
 
-    /// At the server: looks at the buffers that no call has used since the last count, and whose
-    /// slots are free. Releases those that the client has dropped. Of the others only the resident
+    /// At the server: looks at the buffers of free slots that no call has used since the last
+    /// count. Releases those that the client has dropped. Of the others only the resident
     /// pages are counted for the user from now on, instead of the whole buffer. Returns whether any
     /// buffers are left.
     pub(crate) fn count(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {

@@ -107,8 +107,8 @@ pub(crate) unsafe fn on_activation(
     after(me)
 }
 
-/// As [`on_activation`], for a thread that leaves its current section meanwhile, or whose wait is
-/// over before it begins. `None` for any other thread.
+/// As [`on_activation`], for a thread that leaves its current section meanwhile, or has no need
+/// to wait. `None` for any other thread.
 ///
 /// # Safety
 /// As [`suspend`].

@@ -136,8 +136,8 @@ impl ClientEnd {
         // they have cleared the bit.
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
-        // Whoever sets `UNPOLLED` drains the ring afterwards. Whoever clears it asks the clerk to
-        // drain it.
+        // The thread that sets `UNPOLLED` drains the ring afterwards. One that clears it asks the
+        // clerk to drain it.
         if !attention.is_unpolled() {
             attention.set_unpolled();
             barrier::heavy();

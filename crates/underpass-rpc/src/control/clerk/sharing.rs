@@ -1,7 +1,7 @@
 //! Passing bindings on: from a client that may, to a third domain, which becomes a client of its
 //! own.
 //!
-//! 1. The client gets a *ticket*: one end of a connection, whose other end the clerk watches. It
+//! 1. The client gets a *ticket*: one end of a connection. The clerk watches the other end. It
 //!    passes the ticket to the third domain.
 //! 2. The third domain makes a pair of sockets, and sends a hello over the ticket, with one end of
 //!    the pair. The server must send its messages there.
@@ -66,7 +66,7 @@ impl Clerk {
                 clerk.handle_ticket_hello(message, &by);
             }
         };
-        // The sender's user may differ from the user for whom the ticket was made.
+        // The sender's user may differ from the user that got the ticket.
         let _ = file_thread::receive(sender.uid, &**ticket, LONGEST_HELLO, then);
     }
 
