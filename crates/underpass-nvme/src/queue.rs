@@ -239,6 +239,15 @@ impl QueuePair {
     }
 }
 
+/// How a command has ended.
+#[derive(Clone, Copy)]
+enum CommandEnd {
+    /// The disk has given this status: its type and its code.
+    Status(u8, u8),
+    /// The queue was stopped, and the disk may still be at the command.
+    QueueStopped,
+}
+
 impl CommandSlot<'_> {
     /// Has the disk do `command`, and waits for its end: for `interrupt`, or by looking now and
     /// then.
@@ -254,9 +263,9 @@ impl CommandSlot<'_> {
             None => self.poll(deadline),
         };
         match ended {
-            Ok(Some((0, 0))) => Ok(()),
-            Ok(Some((kind, code))) => Err(NvmeError::Status(kind, code)),
-            Ok(None) => Err(NvmeError::Reset),
+            Ok(CommandEnd::Status(0, 0)) => Ok(()),
+            Ok(CommandEnd::Status(kind, code)) => Err(NvmeError::Status(kind, code)),
+            Ok(CommandEnd::QueueStopped) => Err(NvmeError::Reset),
             Err(e @ DeviceError::Cancelled) => Err(e.into()),
             Err(e) => {
                 // The disk may be at this command for ever.
@@ -281,20 +290,20 @@ impl CommandSlot<'_> {
         queue.registers.ring_submission(queue.number, queue.with(|state| state.tail))
     }
 
-    /// The status of the command, if it has ended. `Some(None)`: the queue was stopped.
-    fn look(&self) -> Option<Option<(u8, u8)>> {
+    /// How the command has ended, if it has.
+    fn look(&self) -> Option<CommandEnd> {
         let step = || self.queue.with(|state| state.slots[self.number].step);
         if step() == Step::UnderWay {
             self.queue.drain();
         }
         match step() {
-            Step::Ended(status) => Some(Some(status)),
-            _ if self.queue.is_stopped() => Some(None),
+            Step::Ended((kind, code)) => Some(CommandEnd::Status(kind, code)),
+            _ if self.queue.is_stopped() => Some(CommandEnd::QueueStopped),
             _ => None,
         }
     }
 
-    fn poll(&self, deadline: Instant) -> Result<Option<(u8, u8)>, DeviceError> {
+    fn poll(&self, deadline: Instant) -> Result<CommandEnd, DeviceError> {
         let mut pause = Duration::from_micros(20);
         loop {
             if let Some(ended) = self.look() {

@@ -78,6 +78,17 @@ impl Client {
     }
 }
 
+/// What a client hears of the end of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowNews {
+    /// Nothing: it has closed the row itself, or never had it.
+    None,
+    /// That the row is closed.
+    Closed,
+    /// That the row is revoked.
+    Revoked,
+}
+
 impl Family {
     /// A connection without channels and rows.
     pub(crate) fn new(secret: u128, link: Weak<BindingLink>, client: Client) -> Arc<Self> {
@@ -230,12 +241,12 @@ impl Family {
         })
     }
 
-    /// Closes one row, and tells the client if `told` says whether it is revoked. The last open row
-    /// ends the connection. Returns `false` if the row is closed already, or never was.
-    pub(crate) fn close_row(&self, tag: Tag, told: Option<bool>) -> bool {
+    /// Closes one row, and tells the client what `news` says. The last open row ends the connection.
+    /// Returns `false` if the row is closed already, or never was.
+    pub(crate) fn close_row(&self, tag: Tag, news: RowNews) -> bool {
         // M1: under this lock, so that `sweep` knows of every closed row.
         let closed = self.with(|members| {
-            self.rows.close(tag, told == Some(true)).then(|| {
+            self.rows.close(tag, news == RowNews::Revoked).then(|| {
                 members.open -= 1;
                 members.closing.insert(tag);
                 (members.rows.get(&tag).cloned(), members.open == 0)
@@ -247,8 +258,8 @@ impl Family {
         // M2: from here on no call that the client finds untaken will ever begin.
         self.sweep();
         failpoint!("greet-row-closed");
-        if let Some(revoked) = told {
-            self.tell(tag, revoked);
+        if news != RowNews::None {
+            self.tell(tag, news == RowNews::Revoked);
         }
         if last && !self.reverse {
             self.close();

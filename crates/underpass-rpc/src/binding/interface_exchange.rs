@@ -3,7 +3,7 @@
 mod reverse_channel;
 
 use crate::binding::connections::ServerConnection;
-use crate::binding::family::Family;
+use crate::binding::family::{Family, RowNews};
 use crate::binding::implementation::Implementation;
 use crate::binding::import::Bound;
 use crate::binding::limits::InterfaceQuota;
@@ -92,7 +92,7 @@ impl Drop for GivenRows<'_> {
         self.held.iter().for_each(|tag| self.exchange.has_come_home(*tag));
         if let Some(family) = &self.family {
             for tag in &self.opened {
-                family.close_row(*tag, None);
+                family.close_row(*tag, RowNews::None);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A binding as its server has it: a row of a connection.
 
-use crate::binding::family::Family;
+use crate::binding::family::{Family, RowNews};
 use crate::binding::implementation::Implementation;
 use crate::binding::limits::{ChannelQuota, InterfaceQuota};
 use crate::binding::object::{Binding, TO_SERVERS};
@@ -227,13 +227,13 @@ impl BindingRow {
 
     /// Revokes the binding, and tells its client. Returns `false` if it was closed.
     pub(crate) fn revoke(&self) -> bool {
-        self.family().is_some_and(|family| family.close_row(self.tag(), Some(true)))
+        self.family().is_some_and(|family| family.close_row(self.tag(), RowNews::Revoked))
     }
 
     /// Closes the binding, and tells its client.
     pub(crate) fn close(&self) {
         if let Some(family) = self.family() {
-            family.close_row(self.tag(), Some(false));
+            family.close_row(self.tag(), RowNews::Closed);
         }
     }
 

@@ -4,7 +4,7 @@ use super::table::{Exported, WatchEntry, WatchTable};
 use super::{Clerk, Offer, clerk};
 use crate::binding::clock_offset::{Clock, ClockOffset};
 use crate::binding::exit_events::notify;
-use crate::binding::family::{Client, Family};
+use crate::binding::family::{Client, Family, RowNews};
 use crate::binding::grant::Grant;
 use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
 use crate::binding::implementation::Implementation;
@@ -227,7 +227,7 @@ impl Clerk {
         failpoint!("greet-told-row");
         if sent.is_err() {
             row.record().nobody_got_it();
-            family.close_row(row.tag(), None);
+            family.close_row(row.tag(), RowNews::None);
         }
         row.rests();
         Joined::Yes

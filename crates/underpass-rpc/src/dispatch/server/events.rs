@@ -2,7 +2,7 @@
 //! socket is watched no more.
 
 use super::ServerEnd;
-use crate::binding::family::Family;
+use crate::binding::family::{Family, RowNews};
 use crate::control::mailbox::ChannelMailbox;
 use crate::control::socket_events::{HandleEvents, SocketEvents};
 use crate::control::watched_end::WatchedEnd;
@@ -30,7 +30,7 @@ impl HandleEvents for ServerEnd {
         }
         for tag in events.released {
             // A row that the server has closed, or that never was: there is nothing to do.
-            self.family.close_row(tag, None);
+            self.family.close_row(tag, RowNews::None);
         }
         let interfaces = self.mailbox.control().interfaces();
         events.home.into_iter().for_each(|tag| interfaces.has_come_home(tag));

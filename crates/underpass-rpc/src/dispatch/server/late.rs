@@ -189,7 +189,7 @@ impl ServerEnd {
                 continue;
             }
             match self.quota().shared().late_answer() {
-                Some(quota) => doorbells.extend(self.gives_back(&mut state, call, quota)),
+                Some(quota) => self.gives_back(&mut state, call, quota, &mut doorbells),
                 None => refused = true,
             }
         }
@@ -204,17 +204,19 @@ impl ServerEnd {
     }
 
     /// *S2 and S3:* `call` gives its slot back, unless it has ended. Under the lock, so that no
-    /// answer to the call is posted before this.
+    /// answer to the call is posted before this. What its client is to be rung with goes to
+    /// `doorbells`.
     fn gives_back(
         &self,
         state: &mut State,
         call: Arc<AsyncCall>,
         quota: LateQuota,
-    ) -> Option<Option<Doorbell>> {
+        doorbells: &mut Vec<Option<Doorbell>>,
+    ) {
         state.last += 1;
         let number = state.last;
         if !call.turn.goes_late(number) {
-            return None;
+            return;
         }
         let slot = call.slot();
         state.in_slot[usize::from(slot)] = None;
@@ -230,7 +232,7 @@ impl ServerEnd {
         served.ends();
         drop(inside);
         failpoint!("server-late");
-        Some(doorbell)
+        doorbells.push(doorbell);
     }
 
     /// *E1 to E3:* an async call has ended, and `answer` makes its reply. Any thread may call it.
