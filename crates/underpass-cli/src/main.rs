@@ -1,4 +1,4 @@
-//! The `underpass` command: the demo and the benchmarks.
+//! The `underpass` command: the demo, the benchmarks and the doctor.
 //!
 //! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!
@@ -9,6 +9,7 @@ mod bench;
 mod comparison;
 mod curves;
 mod demo;
+mod doctor;
 mod svg;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,11 @@ enum Command {
     Demo(demo::DemoOptions),
     /// Measures what calls cost, beside what they can't be cheaper than
     Bench(bench::BenchArguments),
+    /// Says what this system allows, what is slower or weaker because of it, and what to do
+    Doctor(doctor::DoctorOptions),
+    /// What the doctor tries in a process of its own
+    #[command(name = TRY_NAMESPACES, hide = true)]
+    DoctorNamespaces,
     /// One of the two processes of a benchmark
     #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
     BenchRole {
@@ -36,6 +42,9 @@ enum Command {
         role: String,
     },
 }
+
+/// The subcommand by which the doctor starts this program.
+const TRY_NAMESPACES: &str = "doctor-namespaces";
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
@@ -45,6 +54,8 @@ fn main() -> ExitCode {
         Command::Bench(options) => {
             bench::run(&options).map_err(|e| e.to_string()).map(|()| ExitCode::SUCCESS)
         }
+        Command::Doctor(options) => doctor::run(&options).map_err(|e| format!("{e:#}")),
+        Command::DoctorNamespaces => Ok(doctor::try_namespaces()),
         Command::BenchRole { role } => underpass_bench::play(&role).map_err(|e| e.to_string()),
     };
     done.unwrap_or_else(|error| {

@@ -182,6 +182,17 @@ pub fn admit_files(socket: impl AsFd, admit: bool) {
     let _ = set_option(socket, SO_PASSRIGHTS, admit.into());
 }
 
+/// Whether a socket can refuse messages that bring files. Linux has that since 6.16.
+///
+/// # Examples
+/// ```
+/// println!("sockets refuse files: {}", underpass_os::peer::can_refuse_files());
+/// ```
+pub fn can_refuse_files() -> bool {
+    std::os::unix::net::UnixDatagram::pair()
+        .is_ok_and(|(socket, _)| set_option(socket, SO_PASSRIGHTS, 1).is_ok())
+}
+
 /// `SO_PASSRIGHTS` of the kernel's `socket.h`, Linux 6.16.
 const SO_PASSRIGHTS: libc::c_int = 83;
 

@@ -133,6 +133,22 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Whether a sleep can watch several words here. Linux has that since 5.16, and a seccomp profile may
+/// refuse it.
+///
+/// # Examples
+/// ```
+/// println!("several words: {}", underpass_os::futex::can_watch_several());
+/// ```
+pub fn can_watch_several() -> bool {
+    let word = AtomicU32::new(1);
+    // The word has another value than expected, so this does not sleep.
+    let watched = Watched { word: &word, expected: 0, scope: FutexScope::Private };
+    let mut watch = Watch::of(watched);
+    watch.push(watched);
+    watch.wait(None) != SleepEnd::Unsupported
+}
+
 /// Wakes at most `count` sleepers of `word`. Returns how many it woke.
 pub fn wake(word: &AtomicU32, scope: FutexScope, count: u32) -> usize {
     futex::wake(word, flags(scope), count).unwrap_or(0)
