@@ -167,7 +167,6 @@ fn a_small_window_has_room_for_the_messages_under_way() {
         let (replies, outgoing) = ring(8);
         let long = |slot, what| Cell::inline(slot, what, &[what as u8; INLINE]).unwrap();
         let server = thread::spawn(move || {
-            let mut untaken = 0;
             for _ in 0..5 {
                 let (head, request) = loop {
                     let mut payload = Payload::new();
@@ -177,10 +176,8 @@ fn a_small_window_has_room_for_the_messages_under_way() {
                     }
                 };
                 assert_eq!(request.bytes(), [request.what() as u8; INLINE]);
-                untaken = head.behind();
                 let reply = long(request.slot(), request.what() + 100);
-                replies.lock().unwrap().post(&reply, untaken);
-                untaken += 1;
+                replies.lock().unwrap().post(&reply, head.behind());
             }
         });
         let post = |what, behind| requests.lock().unwrap().post(&long(0, what), behind);
