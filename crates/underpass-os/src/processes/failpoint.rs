@@ -58,10 +58,52 @@ pub const STEPS: &[&str] = &[
     "shared-unlocked",
     "shared-taken",
     "shared-signalled",
+    "sender-finished",
+    "sender-rung",
+    "sender-filled",
+    "sender-posted",
+    "sender-reserved",
+    "sender-opened",
+    "sender-mapped",
+    "sender-waits",
+    "sender-counted",
+    "owner-waits",
+    "owner-heard",
+    "owner-woken",
+    "owner-handed-on",
+    "owner-listed",
+    "owner-room",
+    "owner-taken",
+    "owner-made",
+    "signal-handled",
+    "signal-waits",
+    "signal-taken",
+    "stream-writer-reserved",
+    "stream-writer-filled",
+    "stream-writer-waits",
+    "stream-writer-finished",
+    "stream-writer-posted",
+    "stream-writer-opened",
+    "stream-writer-rung",
+    "stream-reader-waits",
+    "stream-reader-told",
+    "stream-reader-taken",
+    "stream-reader-rung",
+    "stream-reader-dropped",
+    "stream-reader-heard",
+    "stream-reader-mapped",
+    "sync-sender-turn",
+    "sync-sender-answered",
+    "sync-sender-skips",
+    "sync-owner-given",
+    "sync-owner-came",
+    "sync-owner-deferred",
+    "sync-owner-received",
+    "sync-owner-pushed",
 ];
 
 /// Marks a step of [`STEPS`]. If `$UNDERPASS_FAILPOINT` is `STEP:N`, the Nth pass of that step ends
-/// the process by `SIGKILL`.
+/// the process by `SIGKILL`. If it is `STEP:N:stop`, that pass stops the process by `SIGSTOP`.
 #[macro_export]
 macro_rules! failpoint {
     ($step:literal) => {
@@ -78,19 +120,26 @@ macro_rules! failpoint {
 pub fn pass(step: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
-    static PLAN: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
+    static PLAN: OnceLock<Option<(String, AtomicU64, bool)>> = OnceLock::new();
     assert!(STEPS.contains(&step), "{step} is not among the steps");
     let plan = PLAN.get_or_init(|| {
         let plan = std::env::var("UNDERPASS_FAILPOINT").ok()?;
-        let (step, times) = plan.split_once(':')?;
-        Some((step.to_owned(), AtomicU64::new(times.parse().ok()?)))
+        let (step, rest) = plan.split_once(':')?;
+        let (times, stops) = rest.strip_suffix(":stop").map_or((rest, false), |times| (times, true));
+        Some((step.to_owned(), AtomicU64::new(times.parse().ok()?), stops))
     });
     // Relaxed: a count. A thread that passes after the deadly pass finds another number, and the
     // process is about to die.
-    if let Some((deadly, left)) = plan
+    if let Some((deadly, left, stops)) = plan
         && deadly == step
         && left.fetch_sub(1, Ordering::Relaxed) == 1
     {
+        if *stops {
+            // A signal to this kernel thread stops all of them before this one goes on. It can't be
+            // refused either.
+            let _ = crate::thread::current().signal(libc::SIGSTOP);
+            return;
+        }
         // A process may always kill itself, so this cannot be refused.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         loop {

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_channel::{COUNTS, LaneSizes, WhenFull};
-use underpass_os::fork;
+use underpass_os::{failpoint, fork};
 use underpass_rpc::Service;
 use underpass_sync::Semaphore;
 use underpass_threads::{no_preempt, spawn};
@@ -152,6 +152,7 @@ impl SignalHandlers {
                 }
                 let waiting = port.waiters.enter();
                 let has_something = lanes.announce_wait();
+                failpoint!("signal-waits");
                 drop(lanes);
                 if !has_something && port.waiters.wait(WaitUntil::Endless).is_err() {
                     return port.drop_receiver();
@@ -159,8 +160,10 @@ impl SignalHandlers {
                 drop(waiting);
                 continue;
             };
+            failpoint!("signal-taken");
             drop(lanes);
             self.handle(port, taken, &bytes, shared);
+            failpoint!("signal-handled");
         }
     }
 

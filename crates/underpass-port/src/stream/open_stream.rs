@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use underpass_channel::{Doorbell, Fence, LaneReceiver, MappedLane};
-use underpass_os::{barrier, fork};
+use underpass_os::{barrier, failpoint, fork};
 use underpass_wire::{Schema, from_bytes};
 
 /// The reader's end, with what only the reader knows.
@@ -124,6 +124,7 @@ impl OpenStream {
         if self.announce_wait() {
             return Ok(());
         }
+        failpoint!("stream-reader-waits");
         self.end.waiters.wait(limit).map_err(|why| match why {
             Unwoken::Late => StreamError::Timeout,
             Unwoken::Cancelled => StreamError::Cancelled,
@@ -148,7 +149,10 @@ impl OpenStream {
                 rest.most -= 1;
             }
             match self.receiver.take(&mut self.bytes) {
-                Ok(Some(_)) => return self.taken(),
+                Ok(Some(_)) => {
+                    failpoint!("stream-reader-taken");
+                    return self.taken();
+                }
                 Ok(None) if self.rest.is_some() => return Look::End(self.how()),
                 // What the writer sent before it finished is there.
                 Ok(None) if self.receiver.is_finished() => self.note_end(),

@@ -11,7 +11,7 @@ use crate::stream::sender::StreamSender;
 use crate::stream::writer_end::WriterEnd;
 use std::sync::{Arc, OnceLock};
 use underpass_channel::{BadLaneSizes, LaneSender, LaneSizes, MappedLane, WhenFull};
-use underpass_os::barrier;
+use underpass_os::{barrier, failpoint};
 use underpass_rpc::caller;
 use underpass_wire::Schema;
 
@@ -111,6 +111,7 @@ impl StreamOptions {
         let end = Arc::new(WriterEnd::new(lane, memory, room_bell, taker, charge));
         Bell::watch(&end)?;
         ends_with_binding(&end);
+        failpoint!("stream-writer-opened");
         let offer = StreamOffer { sizes, light, memory: file, room, bell };
         Ok((StreamSender::new(end), Stream::offered(offer)))
     }

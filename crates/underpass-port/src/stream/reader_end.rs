@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use underpass_channel::{BellByteNews, LaneMemory, MappedLane};
-use underpass_os::{Poller, barrier, fork};
+use underpass_os::{Poller, barrier, failpoint, fork};
 use underpass_rpc::PassedSocket;
 
 /// The writer has hung up, or its domain has died.
@@ -46,7 +46,9 @@ impl ReaderEnd {
         let end = Arc::new(Self { bell, room, memory, waiters: Waiters::new(), over: AtomicU8::new(0) });
         let heard: Weak<dyn Heard> = Arc::downgrade(&end) as Weak<dyn Heard>;
         bell_thread()?.add_for_room(end.bell.key(), end.bell.socket().end(), heard)?;
+        failpoint!("stream-reader-mapped");
         end.memory.close(if barrier::register() { TAKEN | LIGHT } else { TAKEN });
+        failpoint!("stream-reader-told");
         Ok(end)
     }
 
@@ -68,6 +70,7 @@ impl ReaderEnd {
         // If the writer does not read its bell, a ring waits there already. If it is gone, nobody
         // waits.
         let _ = self.room.end().send(&[1], &[]);
+        failpoint!("stream-reader-rung");
     }
 }
 
@@ -76,6 +79,7 @@ impl Heard for ReaderEnd {
         let how = match self.bell.hear() {
             Some(BellByteNews::Nothing) => return true,
             Some(BellByteNews::Rang) => {
+                failpoint!("stream-reader-heard");
                 self.waiters.ring();
                 return true;
             }
@@ -100,6 +104,7 @@ impl Drop for ReaderEnd {
     fn drop(&mut self) {
         if !fork::is_forked() {
             self.memory.close(DROPPED);
+            failpoint!("stream-reader-dropped");
             self.room.end().hang_up();
         }
     }

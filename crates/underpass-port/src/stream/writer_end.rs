@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use underpass_channel::{Doorbell, Fence, LaneMemory, LaneSender, MappedLane, Unposted};
-use underpass_os::{barrier, fork};
+use underpass_os::{barrier, failpoint, fork};
 use underpass_sync::{Mutex, MutexGuard};
 use underpass_wire::{Encode, Sink};
 
@@ -113,9 +113,12 @@ impl WriterEnd {
         }
         let mut posting = self.lock();
         let mut record = posting.lane.reserve(1 + value.size()).map_err(refusal)?;
+        failpoint!("stream-writer-reserved");
         record.put(&[kind]);
         value.encode(&mut record);
+        failpoint!("stream-writer-filled");
         let (number, _) = record.commit(0).map_err(refusal)?;
+        failpoint!("stream-writer-posted");
         if number.is_multiple_of(FENCE_LOOKS) {
             posting.learn_fence();
         }
@@ -131,6 +134,7 @@ impl WriterEnd {
         drop(posting);
         if doorbell != Doorbell::None {
             self.bell.ring();
+            failpoint!("stream-writer-rung");
         }
         if hand_on {
             self.waiters.ring();
@@ -152,6 +156,7 @@ impl WriterEnd {
         let mut posting = self.lock();
         let waiting = self.waiters.enter();
         let room = self.announce_wait(&mut posting, most);
+        failpoint!("stream-writer-waits");
         drop(posting);
         if room || self.over().is_some() {
             return Ok(());
@@ -183,6 +188,7 @@ impl WriterEnd {
         // Relaxed: it only decides who writes the word.
         if !self.finished.swap(true, Ordering::Relaxed) {
             self.memory.finish(why);
+            failpoint!("stream-writer-finished");
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::sync::reply::Reply;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use underpass_os::failpoint;
 use underpass_wire::{ArgumentPlace, Schema};
 
 /// Pushes messages for the receivers.
@@ -54,9 +55,11 @@ impl<M: SyncMessage, R: Schema + Send + 'static> QueueStub<M, R> {
             call.reply::<R, RefusalMark>(&Err(PortRefusal::TooLong))?;
             return Ok(());
         }
+        failpoint!("sync-owner-came");
         let message = M::arrive(call)?;
         call.end()?;
         let reply = Reply::new(call.defer::<R, RefusalMark>()?);
+        failpoint!("sync-owner-deferred");
         let message = PortRequest::new(message, lane.from, reply);
         match number {
             NO_NUMBER => lane.comes(message),

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use underpass_os::fork;
+use underpass_os::{failpoint, fork};
 use underpass_sync::{Mutex, mpmc};
 use underpass_wire::Schema;
 
@@ -97,6 +97,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncLane<M, R> {
         let message = EarlyMessage { message, watch: None };
         let mut turns = lock(&self.turns);
         let came = turns.comes(number, message, |next| back.extend(self.port.push(next.message)));
+        failpoint!("sync-owner-pushed");
         drop(turns);
         self.port.pushed();
         if came.as_ref().is_ok_and(|came| *came == Placed::Early) {

@@ -4,6 +4,7 @@ use crate::__private::{IncomingCall, Refused};
 use crate::arrival::SenderId;
 use crate::sync::reply::Reply;
 use std::fmt;
+use underpass_os::failpoint;
 use underpass_rpc::SharedLater;
 use underpass_wire::{ArgumentPlace, Encode, Schema};
 
@@ -96,6 +97,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> PortRequest<M, R> {
     /// R1.
     pub(crate) fn received(mut self) -> Self {
         self.reply.received();
+        failpoint!("sync-owner-received");
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::sync::interface::PortRefusal;
 use std::fmt;
-use underpass_os::fork;
+use underpass_os::{failpoint, fork};
 use underpass_rpc::{Cancellation, DeferredReply};
 use underpass_wire::Schema;
 
@@ -39,7 +39,10 @@ impl<R: Schema + Send + 'static> Reply<R> {
             match fork::is_forked() {
                 // A child has no bindings, and must not write into its parent's.
                 true => std::mem::forget(right),
-                false => right.give(reply),
+                false => {
+                    right.give(reply);
+                    failpoint!("sync-owner-given");
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::waiters::{Unwoken, Waiters};
 use std::borrow::Borrow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use underpass_os::fork;
+use underpass_os::{failpoint, fork};
 use underpass_rpc::{CallError, Outcome, Stub, detached};
 use underpass_sync::Mutex;
 use underpass_wire::{Encode, Schema};
@@ -56,6 +56,7 @@ impl SyncSenderEnd {
         counts.credits = counts.credits.checked_sub(1)?;
         let number = if self.ordered { counts.next } else { NO_NUMBER };
         counts.next += 1;
+        failpoint!("sync-sender-turn");
         let hand_on = counts.credits > 0 && self.credits.any();
         drop(counts);
         if hand_on {
@@ -181,6 +182,7 @@ impl<E: Borrow<Arc<SyncSenderEnd>>> Turn<E> {
             Ok(_) | Err(PortRefusal::TooLong | PortRefusal::NotReceived) => true,
             Err(PortRefusal::Call(error)) => settles(error),
         };
+        failpoint!("sync-sender-answered");
         result.map_err(SyncSendError::of)
     }
 
@@ -208,6 +210,7 @@ impl<E: Borrow<Arc<SyncSenderEnd>>> Drop for Turn<E> {
         let end = end.clone();
         // It may take as long as the owner is stopped.
         drop(underpass_threads::spawn(move || {
+            failpoint!("sync-sender-skips");
             // If it fails, the binding has ended.
             let _ = detached(|| end.stub.call::<_, (), RefusalMark>(SKIP, &number));
             end.give_back();
