@@ -8,8 +8,9 @@ use crate::quota::Charge;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use underpass_channel::{Doorbell, Fence, LaneReceiver, MappedLane};
-use underpass_os::foreign::SendingEnd;
+use underpass_os::fork;
 use underpass_os::process::{ProcessState, state_of};
+use underpass_rpc::PassedSocket;
 use underpass_sync::Mutex;
 
 /// The peer has closed its socket of the lane.
@@ -26,7 +27,7 @@ pub(crate) struct OwnedLane {
     pub(crate) place: usize,
     pub(crate) bell: Bell,
     /// By which the owner rings when there is room.
-    pub(crate) room: SendingEnd,
+    pub(crate) room: PassedSocket,
     pub(crate) fence: Fence,
     /// The sending process, 0 if this domain can't see it.
     pub(crate) pid: u32,
@@ -58,7 +59,7 @@ impl OwnedLane {
     pub(crate) fn ring_for_room(&self) {
         // If the sender does not read its bell, a ring waits there already; if it is gone, nobody
         // waits.
-        let _ = self.room.send(&[1], &[]);
+        let _ = self.room.end().send(&[1], &[]);
     }
 
     /// Why the lane has ended, if its sender has not finished it.
@@ -66,6 +67,15 @@ impl OwnedLane {
         let hung_up = self.over.load(Ordering::Relaxed) & HUNG_UP != 0;
         let died = hung_up || matches!(state_of(self.pid), ProcessState::Exiting | ProcessState::Gone);
         if died { WhyEnded::PeerDied } else { WhyEnded::Revoked }
+    }
+}
+
+impl Drop for OwnedLane {
+    fn drop(&mut self) {
+        // The file thread closes the socket later, and the sender is to hear of the end now.
+        if !fork::is_forked() {
+            self.room.end().hang_up();
+        }
     }
 }
 

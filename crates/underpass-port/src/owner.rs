@@ -14,9 +14,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use underpass_channel::{Fence, LaneHead, LaneReceiver, LaneSizes, MappedLane, WhenFull};
-use underpass_os::foreign::SendingEnd;
-use underpass_os::{Socket, barrier, fork};
-use underpass_rpc::{CallError, Peer, binding_state, caller};
+use underpass_os::{Socket, barrier, failpoint, fork};
+use underpass_rpc::{CallError, PassedSocket, Peer, binding_state, caller};
 use underpass_sync::Mutex;
 use underpass_threads::blocking;
 
@@ -47,6 +46,11 @@ pub(crate) struct Lanes {
     served: bool,
     /// Whether counts mean something to the receivers.
     counts: bool,
+    /// How many lanes the receivers have looked at.
+    looks: u64,
+    /// What a sender does between W2 and W3.
+    #[cfg(test)]
+    pub(crate) acts_meanwhile: Option<fn(&LaneSlot)>,
 }
 
 /// What a receiver has taken.
@@ -65,6 +69,7 @@ impl Lanes {
     pub(crate) fn take(&mut self, into: &mut Vec<u8>) -> Option<Taken> {
         for _ in 0..self.ready.len() {
             let place = *self.ready.front()?;
+            self.looks += 1;
             let Some(slot) = self.slots[place].as_mut() else {
                 self.ready.pop_front();
                 continue;
@@ -107,9 +112,14 @@ impl Lanes {
         if self.ready.is_empty() {
             return false;
         }
+        self.looks += self.ready.len() as u64;
         let slots = &mut self.slots;
         self.ready.retain(|&place| slots[place].as_ref().inspect(|slot| slot.announce_wait()).is_some());
         barrier::heavy();
+        #[cfg(test)]
+        if let Some(acts) = self.acts_meanwhile {
+            slots.iter().flatten().for_each(|slot| acts(slot));
+        }
         self.ready.retain(|&place| {
             let Some(slot) = slots[place].as_mut() else { return false };
             slot.is_ready = slot.has_something();
@@ -130,6 +140,12 @@ impl Lanes {
         &self.slot_of(lane).lane.bell
     }
 
+    /// The binding of a lane.
+    #[cfg(test)]
+    pub(crate) fn binding_of(&self, lane: u64) -> u64 {
+        self.slot_of(lane).lane.from.binding
+    }
+
     /// Writes a word of a lane.
     #[cfg(test)]
     pub(crate) fn spoil(&self, lane: u64, word: underpass_channel::LaneWord, value: u64) {
@@ -142,9 +158,19 @@ impl Lanes {
         self.ready.len()
     }
 
-    fn has_something(&self) -> bool {
-        let mut ready = self.ready.iter().filter_map(|&place| self.slots[place].as_ref());
-        ready.any(|slot| slot.has_something())
+    /// How many lanes the receivers have looked at.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    fn has_something(&mut self) -> bool {
+        let slots = &self.slots;
+        let looked = self.ready.iter().position(|&place| {
+            let slot = slots[place].as_ref();
+            slot.is_some_and(|slot| slot.has_something())
+        });
+        self.looks += looked.map_or(self.ready.len(), |before| before + 1) as u64;
+        looked.is_some()
     }
 
     /// Whether nothing will ever come.
@@ -172,6 +198,9 @@ impl PortCore {
             receivers: 1,
             served: true,
             counts: false,
+            looks: 0,
+            #[cfg(test)]
+            acts_meanwhile: None,
         };
         barrier::register();
         Self {
@@ -199,6 +228,7 @@ impl PortCore {
     pub(crate) fn ring_for_room(&self, lane: &OwnedLane) {
         // Relaxed: a count.
         self.rings.fetch_add(1, Ordering::Relaxed);
+        failpoint!("owner-room");
         lane.ring_for_room();
     }
 
@@ -233,6 +263,7 @@ impl PortCore {
             lanes.ready.push_back(place);
         }
         drop(lanes);
+        failpoint!("owner-heard");
         self.waiters.ring();
     }
 
@@ -270,11 +301,12 @@ impl PortCore {
         self: &Arc<Self>,
         peer: &Peer,
         light: bool,
-        room: SendingEnd,
+        room: PassedSocket,
         charge: Charge,
     ) -> io::Result<Option<Made>> {
         let (memory, file) = MappedLane::create(self.sizes)?;
         let (bell, theirs) = Bell::new()?;
+        failpoint!("owner-made");
         let mut lanes = self.lanes();
         if lanes.receivers == 0 {
             return Ok(None);
@@ -302,6 +334,7 @@ impl PortCore {
         }
         lanes.slots[place] = Some(Box::new(slot));
         lanes.count += 1;
+        failpoint!("owner-listed");
         Ok(Some(Made { lane, file, theirs }))
     }
 }
@@ -331,7 +364,7 @@ impl Opener {
             return Err(CallError::ProtocolViolation("the bell is no connection".to_owned()).into());
         }
         let no_room = |e: io::Error| OpenError::Refused(OpenRefused::NoResources(e.to_string()));
-        let room = SendingEnd::adopt(room).map_err(no_room)?;
+        let room = PassedSocket::adopt(room).map_err(no_room)?;
         if of != port.of {
             return refused(OpenRefused::AnotherType);
         }

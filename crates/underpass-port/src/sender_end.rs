@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use underpass_channel::{Doorbell, Fence, LaneSender, LaneSizes, MappedLane, Unposted, WhenFull};
-use underpass_os::foreign::SendingEnd;
-use underpass_os::{Connected, barrier, clock, fork};
-use underpass_rpc::CallError;
+use underpass_os::{Connected, barrier, clock, failpoint, fork};
+use underpass_rpc::{CallError, PassedSocket};
 use underpass_sync::{Mutex, MutexGuard};
 use underpass_wire::Encode;
 
@@ -33,7 +32,7 @@ pub(crate) struct SenderEnd {
     /// The owner rings it when there is room.
     room: Bell,
     /// Rings for the owner when there is a message.
-    ring: SendingEnd,
+    ring: PassedSocket,
     fence: Fence,
     waiters: Waiters,
     /// How often this end has rung.
@@ -68,21 +67,24 @@ impl SenderEnd {
             OpenError::Call(e) => ConnectError::Call(e),
             OpenError::Refused(why) => ConnectError::Refused(why),
         })?;
+        failpoint!("sender-opened");
         let end = Arc::new(Self::of(stub, room, opened).map_err(ConnectError::System)?);
         Bell::watch(&end).map_err(ConnectError::System)?;
+        failpoint!("sender-mapped");
         Ok(end)
     }
 
     fn of(stub: PortOpenClient, room: Bell, opened: Opened) -> io::Result<Self> {
         let nonsense =
             |_| io::Error::new(io::ErrorKind::InvalidData, "the owner offers a lane of no valid size");
+        // First, so that the file thread closes it whatever comes.
+        let ring = PassedSocket::adopt(opened.bell)?;
         let size = |told: u64| usize::try_from(told).unwrap_or(usize::MAX);
         let when_full = if opened.drop_oldest { WhenFull::DropOldest } else { WhenFull::Refuse };
         let (items, longest, bytes) = (size(opened.items), size(opened.longest), size(opened.bytes));
         let sizes = LaneSizes::with_bytes(items, longest, bytes, when_full).map_err(nonsense)?;
         let memory = MappedLane::adopt(std::os::fd::AsFd::as_fd(&opened.memory), sizes)?;
-        let ring = SendingEnd::adopt(opened.bell)?;
-        let owner = ring.peer().map_or(0, |owner| owner.pid.unsigned_abs());
+        let owner = ring.end().peer().map_or(0, |owner| owner.pid.unsigned_abs());
         Ok(Self {
             lane: Mutex::new(LaneSender::new(Arc::new(memory), sizes)),
             room,
@@ -158,8 +160,11 @@ impl SenderEnd {
         }
         let mut lane = self.lock();
         let mut room = lane.reserve(message.size()).map_err(refusal)?;
+        failpoint!("sender-reserved");
         message.encode(&mut room);
+        failpoint!("sender-filled");
         let (number, _) = room.commit(Self::now_ms()).map_err(refusal)?;
+        failpoint!("sender-posted");
         Ok((number, self.posted(lane)))
     }
 
@@ -174,7 +179,8 @@ impl SenderEnd {
             // Relaxed: a count.
             self.rings.fetch_add(1, Ordering::Relaxed);
             // If the owner does not read its bell, a ring waits there already.
-            let _ = self.ring.send(&[1], &[]);
+            let _ = self.ring.end().send(&[1], &[]);
+            failpoint!("sender-rung");
         }
         if token {
             self.waiters.ring();
@@ -189,6 +195,7 @@ impl SenderEnd {
         }
         let mut lane = self.lock();
         lane.count(number, more);
+        failpoint!("sender-counted");
         Ok(self.posted(lane))
     }
 
@@ -213,6 +220,7 @@ impl SenderEnd {
         let mut lane = self.lock();
         let waiting = self.waiters.enter();
         let room = self.announce_wait(&mut lane, most);
+        failpoint!("sender-waits");
         drop(lane);
         if room || self.has_ended() {
             return Ok(());
@@ -279,6 +287,9 @@ impl Drop for SenderEnd {
     fn drop(&mut self) {
         if !fork::is_forked() {
             self.lock().finish();
+            failpoint!("sender-finished");
+            // The file thread closes the socket later, and the owner is to hear of the end now.
+            self.ring.end().hang_up();
         }
     }
 }

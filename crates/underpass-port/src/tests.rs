@@ -1,13 +1,17 @@
 //! Hostile peers, and what a receiver looks at.
 
-use crate::arrival::{Arrival, WhyEnded};
+use crate::arrival::{Arrival, SenderId, WhyEnded};
 use crate::errors::{PortRecvError, PortSendError};
+use crate::lane_slot::LaneSlot;
 use crate::open::{OpenError, Opened, PortOpen, PortOpenClient, hash_of};
 use crate::options::PortOptions;
 use crate::receiver::PortReceiver;
 use crate::sender::PortSender;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass_channel::{LaneEnd, LaneMemory, LaneSizes, LaneWord, MappedLane, WhenFull};
 use underpass_os::foreign::SendingEnd;
@@ -91,6 +95,59 @@ fn a_flood_of_bells_costs_one_look() {
     assert_eq!(message(&receiver), 7);
     drop(liar);
     assert!(matches!(receiver.recv(), Ok(Arrival::Ended(end)) if end.from.lane() == 2));
+}
+
+/// What a sender does whose counts change at every look, and who never sends a message.
+fn counts_on(slot: &LaneSlot) {
+    static COUNTED: AtomicU64 = AtomicU64::new(1);
+    let counted = COUNTED.fetch_add(1, Ordering::Relaxed);
+    assert!(counted < 1 << 24, "a receiver looks for ever");
+    slot.receiver.spoil(LaneWord::Counted, counted);
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_whatever_a_sender_writes() {
+    let (receiver, _running, name) = own(PortOptions::new());
+    let (honest, _liar) = (PortSender::<u64>::connect(&name).unwrap(), Liar::connect(&name));
+    // The receiver looks at the liar's lane, as after a ring.
+    let binding = receiver.port.lanes().binding_of(2);
+    receiver.port.look_at(1, SenderId { lane: 2, binding });
+    receiver.port.lanes().acts_meanwhile = Some(counts_on);
+    let late = receiver.recv_timeout(Duration::from_millis(2));
+    assert_eq!(late, Err(PortRecvError::Timeout));
+    // A task gives way, and is woken again.
+    let woken = Arc::new(Woken::default());
+    let task = Waker::from(woken.clone());
+    let mut comes = pin!(receiver.recv_async());
+    for polls in 1..=3 {
+        assert!(comes.as_mut().poll(&mut Context::from_waker(&task)).is_pending());
+        assert_eq!(woken.0.load(Ordering::Relaxed), polls);
+    }
+    honest.send(&7).unwrap();
+    let came = until(|| match comes.as_mut().poll(&mut Context::from_waker(&task)) {
+        Poll::Ready(came) => Some(came.unwrap()),
+        Poll::Pending => None,
+    });
+    assert_eq!(came.into_message(), Some(7));
+}
+
+/// How often a task was woken.
+#[derive(Default)]
+struct Woken(AtomicU64);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match found() {
+            Some(found) => return found,
+            None => std::thread::yield_now(),
+        }
+    }
 }
 
 #[test]
