@@ -60,8 +60,8 @@ pub use shelf::{Board, Shelf, ShelfClient};
 pub use slow::{Slow, SlowAsync, SlowClient, Waiting, all, call_slowly, one_thread};
 pub use store::{DbId, Memory, Store, StoreClient};
 pub use system::{
-    Files, cont, fds_of, fds_of_any_table, kernel_threads_of, kib_of, kill, regions_of, signal, state_of,
-    stop, switches_of, ticks_of,
+    Files, cont, fds_of, fds_of_any_table, kernel_threads_of, kib_of, kill, lanes_of, regions_of, signal,
+    state_of, stop, switches_of, ticks_of,
 };
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use vault::{

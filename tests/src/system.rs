@@ -178,6 +178,15 @@ pub fn signal(signal: &str, pid: u32) {
 
 /// The number of binding regions that `pid` has mapped.
 pub fn regions_of(pid: u32) -> usize {
+    mapped(pid, "underpass-binding")
+}
+
+/// The number of lanes that `pid` has mapped: those of ports, and streams.
+pub fn lanes_of(pid: u32) -> usize {
+    mapped(pid, "underpass-lane")
+}
+
+fn mapped(pid: u32, name: &str) -> usize {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().filter(|line| line.contains("underpass-binding")).count()
+    maps.lines().filter(|line| line.contains(name)).count()
 }

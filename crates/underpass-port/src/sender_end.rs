@@ -244,14 +244,24 @@ impl SenderEnd {
     }
 }
 
-/// A hold on a sender's end, which the senders of this domain share.
+/// A hold on a sender's end, which the senders of this domain share. With the last one the lane is
+/// finished.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedEnd(Arc<SenderEnd>);
+pub(crate) struct SharedEnd {
+    end: Arc<SenderEnd>,
+    last: Arc<Finish>,
+}
+
+/// Finishes a lane when it is dropped, on the thread of the program. The end itself may be dropped
+/// by the thread of the bells, when this process has ended already.
+#[derive(Debug)]
+struct Finish(Arc<SenderEnd>);
 
 impl SharedEnd {
     /// Asks the owner at the other end of `stub` for a lane.
     pub(crate) fn connect(stub: PortOpenClient, of: u64) -> Result<Self, ConnectError> {
-        SenderEnd::connect(stub, of).map(Self)
+        let end = SenderEnd::connect(stub, of)?;
+        Ok(Self { last: Arc::new(Finish(end.clone())), end })
     }
 }
 
@@ -260,7 +270,7 @@ impl Deref for SharedEnd {
 
     #[inline]
     fn deref(&self) -> &SenderEnd {
-        &self.0
+        &self.end
     }
 }
 
@@ -268,8 +278,17 @@ impl Drop for SharedEnd {
     fn drop(&mut self) {
         // A child has none of its parent's lanes, and must not unmap them.
         if fork::is_forked() {
-            std::mem::forget(self.0.clone());
+            std::mem::forget(self.last.clone());
         }
+    }
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        self.0.lock().finish();
+        failpoint!("sender-finished");
+        // The file thread closes the socket later, and the owner is to hear of the end now.
+        self.0.ring.end().hang_up();
     }
 }
 
@@ -280,16 +299,5 @@ pub(crate) fn refusal(why: Unposted) -> PortSendError {
         Unposted::TooLong => PortSendError::TooLong,
         Unposted::Damaged => PortSendError::NoMemory,
         Unposted::Malformed => PortSendError::Disconnected,
-    }
-}
-
-impl Drop for SenderEnd {
-    fn drop(&mut self) {
-        if !fork::is_forked() {
-            self.lock().finish();
-            failpoint!("sender-finished");
-            // The file thread closes the socket later, and the owner is to hear of the end now.
-            self.ring.end().hang_up();
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process;
 use std::time::{Duration, Instant};
-use underpass_tests::{Room, fds_of, kernel_threads_of, kib_of, regions_of};
+use underpass_tests::{Room, fds_of, kernel_threads_of, kib_of, lanes_of, regions_of};
 
 /// Heap that may be in use temporarily, in KiB.
 const SLACK: u64 = 1024;
@@ -20,6 +20,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub struct Account {
     files: usize,
     regions: usize,
+    lanes: usize,
     kernel_threads: usize,
     heap: u64,
     names: usize,
@@ -32,6 +33,7 @@ impl Account {
         Self {
             files: fds_of(own),
             regions: regions_of(own),
+            lanes: lanes_of(own),
             kernel_threads: kernel_threads_of(own),
             heap: kib_of(own, "RssAnon"),
             names: std::fs::read_dir(Room::directory()).map_or(0, |names| names.count()),
@@ -46,7 +48,10 @@ impl Account {
         let begun = Instant::now();
         loop {
             let now = Self::now();
-            let system = now.files <= self.files && now.regions <= self.regions && now.names <= self.names;
+            let system = now.files <= self.files
+                && now.regions <= self.regions
+                && now.lanes <= self.lanes
+                && now.names <= self.names;
             let late = now.kernel_threads.saturating_sub(self.kernel_threads);
             let own = late <= LATE && now.heap <= self.heap + SLACK + OF_THREAD * late as u64;
             if system && own {

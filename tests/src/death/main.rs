@@ -8,6 +8,10 @@
 //! `underpass-test-death witness MARKS` exports a `Witness`. `underpass-test-death caller MARKS
 //! SEED FIRST` calls it. `underpass-test-death honest` keeps calling while others die.
 //!
+//! `underpass-test-death ports ROLE SEED ROUNDS` lets processes of ROLE die or stop beside ports,
+//! signals and streams. It starts itself as that process, as `underpass-test-death mortal ROLE
+//! JOURNAL SEED ROUND`.
+//!
 //! With `$UNDERPASS_TEST_CPU` all of them use only that CPU.
 #![forbid(unsafe_code)]
 
@@ -16,6 +20,7 @@ mod calls;
 mod clients;
 mod doomed;
 mod marks;
+mod ports;
 mod servers;
 mod witness;
 
@@ -49,6 +54,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             clients::call(marks, &mut Numbers::of(next()?.parse()?), next()?.parse()?)
         }
         "honest" => clients::go_on(),
+        "ports" => ports::die(&next()?, next()?.parse()?, next()?.parse()?),
+        "mortal" => {
+            let (role, path, seed) = (next()?, next()?, next()?.parse()?);
+            ports::live(&role, &path, seed, next()?.parse()?)
+        }
         _ => Err("no such role".into()),
     }
 }

@@ -19,11 +19,17 @@ fn rounds() -> usize {
 }
 
 fn survived(side: &str, cpu: Option<usize>) {
+    run(&[side], &format!("{side}-{}", cpu.is_some()), rounds(), cpu);
+}
+
+/// Runs `rounds` rounds of `what`, in a directory of its own that begins with `name`, and on one
+/// CPU if that is said.
+pub fn run(what: &[&str], name: &str, rounds: usize, cpu: Option<usize>) {
     let seed =
         std::env::var("UNDERPASS_TEST_SEED").map_or(0, |seed| seed.parse().expect("a seed is a number"));
-    let directory = Room::directory().join(format!("{}-{}", Room::name(side), cpu.is_some()));
+    let directory = Room::directory().join(Room::name(name));
     let mut command = Command::new(DEATH);
-    command.args([side, &u64::to_string(&seed), &rounds().to_string()]).env("UNDERPASS_DIR", &directory);
+    command.args(what).args([u64::to_string(&seed), rounds.to_string()]).env("UNDERPASS_DIR", &directory);
     if let Some(cpu) = cpu {
         command.env("UNDERPASS_TEST_CPU", cpu.to_string());
     }
@@ -34,7 +40,8 @@ fn survived(side: &str, cpu: Option<usize>) {
     assert!(told.status.success(), "{}\n{out}{err}\nagain: UNDERPASS_TEST_SEED={seed}", told.status);
 }
 
-fn one() -> Option<usize> {
+/// The CPU that all processes of a round share.
+pub fn one() -> Option<usize> {
     underpass_os::cpu::allowed().unwrap().first().copied()
 }
 
