@@ -138,6 +138,11 @@ impl<'a> Attention<'a> {
         self.word.load(Ordering::Relaxed) & UNPOLLED != 0
     }
 
+    /// Whether a poster would have to notify the receiver now: a hint.
+    pub fn seems_away(&self) -> bool {
+        self.is_set()
+    }
+
     /// *Make dormant, A2.* The barrier and a last look at the ring must follow.
     pub fn retire(&self) {
         // Relaxed: the barrier that follows orders it.

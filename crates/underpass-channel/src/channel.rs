@@ -225,6 +225,11 @@ impl Channel {
         Attention::new(self.region.attention(self.own_attention))
     }
 
+    /// Whether the peer sleeps, or does not poll this channel: a hint.
+    pub fn peer_is_away(&self) -> bool {
+        self.peer().seems_away()
+    }
+
     /// Wakes one processor of the peer that sleeps on its attention word, as [`Doorbell::Wake`]
     /// asks.
     pub fn wake_peer(&self) {

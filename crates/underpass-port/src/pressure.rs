@@ -10,7 +10,8 @@ pub struct Pressure {
     pub queued: u64,
     /// The most messages that may wait.
     pub capacity: u64,
-    /// How long the oldest of them has waited, to a few ms. `None` if none waits.
+    /// How long the oldest of them has waited, to a few ms. `None` if none waits, or if this side
+    /// doesn't know.
     pub oldest: Option<Duration>,
     /// The lanes that this counts: 1 for a sender.
     pub lanes: usize,
@@ -26,7 +27,7 @@ pub struct Pressure {
 pub enum OtherSide {
     /// It runs, or does something else than wait for this port.
     Runs,
-    /// It waits for a message of this port.
+    /// It waits for a message: of this port, or of a synchronous port's whole domain.
     Waits,
     /// Its process is stopped (`SIGSTOP`, or a debugger).
     Stopped,

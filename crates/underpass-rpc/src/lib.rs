@@ -37,7 +37,7 @@ pub use binding::running::{BoundServer, Running};
 pub use binding::service::Service;
 pub use call::abandon::Abandon;
 pub use call::leasing::AllLeased;
-pub use call::stub::Stub;
+pub use call::stub::{ServerState, Stub};
 pub use carried::{CarriedError, ResultOf};
 #[doc(hidden)]
 pub use control::clerk::spawn_apart;

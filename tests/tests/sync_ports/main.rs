@@ -3,6 +3,7 @@
 mod cost;
 mod death;
 mod order;
+mod pressure;
 mod process;
 mod replies;
 mod waits;

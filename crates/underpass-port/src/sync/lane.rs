@@ -6,7 +6,7 @@ use crate::sync::message::{PortRequest, SyncMessage};
 use crate::sync::turns::{Placed, Turns};
 use crate::waiters::Waiters;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use underpass_os::{failpoint, fork};
@@ -19,6 +19,8 @@ pub(crate) struct SyncQueue<M: SyncMessage, R: Schema + Send + 'static> {
     pub(crate) longest: u64,
     /// How many senders there ever were.
     lanes: AtomicU64,
+    /// How many there are.
+    live: Arc<AtomicUsize>,
     queue: mpmc::Sender<PortRequest<M, R>>,
     /// Tasks that receive. Threads wait at the queue itself.
     tasks: Arc<Waiters>,
@@ -45,7 +47,12 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncQueue<M, R> {
         queue: mpmc::Sender<PortRequest<M, R>>,
         tasks: Arc<Waiters>,
     ) -> Self {
-        Self { messages, longest, lanes: AtomicU64::new(0), queue, tasks }
+        Self { messages, longest, lanes: AtomicU64::new(0), live: Arc::default(), queue, tasks }
+    }
+
+    /// The number of senders, for receivers.
+    pub(crate) fn live(&self) -> Arc<AtomicUsize> {
+        self.live.clone()
     }
 
     /// The next lane, for the sender over this binding.
@@ -53,6 +60,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncQueue<M, R> {
         // Relaxed: a number.
         let lane = self.lanes.fetch_add(1, Ordering::Relaxed) + 1;
         let turns = Mutex::new(Turns::new(self.messages));
+        self.live.fetch_add(1, Ordering::Relaxed);
         SyncLane { port: self.clone(), from: SenderId { lane, binding }, turns }
     }
 
@@ -141,6 +149,13 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncLane<M, R> {
         let unwanted = |early: &EarlyMessage<M, R>| !early.message.right().is_wanted();
         let withdrawn = lock(&self.turns).withdraw(unwanted);
         drop(withdrawn);
+    }
+}
+
+impl<M: SyncMessage, R: Schema + Send + 'static> Drop for SyncLane<M, R> {
+    fn drop(&mut self) {
+        // Relaxed: a count.
+        self.port.live.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -74,10 +74,11 @@ impl SyncPortOptions {
         let (send, receive) = mpmc::unbounded();
         let tasks = Arc::new(Waiters::new());
         let queue = Arc::new(SyncQueue::new(self.messages, self.longest_of::<M>(), send, tasks.clone()));
+        let receiver = SyncPortReceiver::new(receive, tasks, self.messages, queue.live());
         let stub = Arc::new(QueueStub::new(queue));
         // Senders in this domain use a channel, too.
         let service = Service::new(descriptor::<M, R>(), stub, Arc::new(()));
-        (service, SyncPortReceiver::new(receive, tasks))
+        (service, receiver)
     }
 
     /// A port without receivers: `handler` answers each message as soon as it comes, on the thread

@@ -1,11 +1,14 @@
 //! Receiving from a synchronous port.
 
 use crate::errors::PortRecvError;
+use crate::pressure::{OtherSide, Pressure};
 use crate::sync::message::{PortRequest, SyncMessage};
+use crate::sync::reply::now_ms;
 use crate::waiters::Waiters;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use underpass_os::fork;
@@ -44,11 +47,19 @@ pub struct SyncPortReceiver<M: SyncMessage, R: Schema + Send + 'static> {
     /// Its drop alone takes it out.
     queue: Option<Receiver<PortRequest<M, R>>>,
     tasks: Arc<Waiters>,
+    /// The most messages of each sender, and how many senders there are.
+    messages: u64,
+    lanes: Arc<AtomicUsize>,
 }
 
 impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
-    pub(crate) fn new(queue: Receiver<PortRequest<M, R>>, tasks: Arc<Waiters>) -> Self {
-        Self { queue: Some(queue), tasks }
+    pub(crate) fn new(
+        queue: Receiver<PortRequest<M, R>>,
+        tasks: Arc<Waiters>,
+        messages: u64,
+        lanes: Arc<AtomicUsize>,
+    ) -> Self {
+        Self { queue: Some(queue), tasks, messages, lanes }
     }
 
     fn queue(&self) -> Result<&Receiver<PortRequest<M, R>>, PortRecvError> {
@@ -127,6 +138,26 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
         SyncMessages { receiver: self }
     }
 
+    /// How much waits in this port, over all senders: messages that were not received. Messages
+    /// whose replies are still to be given don't count. `rings` is 0: the domain's
+    /// [`counters`](underpass_rpc::counters) have the wake-ups of replies.
+    pub fn pressure(&self) -> Pressure {
+        // A child has none of its parent's messages.
+        let queue = self.queue().ok();
+        let came = queue.and_then(|queue| queue.peek(|oldest| oldest.right().came_ms()));
+        let age = |came: u32| Duration::from_millis(now_ms().wrapping_sub(came).into());
+        // Relaxed: a count.
+        let lanes = queue.map_or(0, |_| self.lanes.load(Ordering::Relaxed));
+        Pressure {
+            queued: self.queued() as u64,
+            capacity: self.messages.saturating_mul(lanes as u64),
+            oldest: came.map(age),
+            lanes,
+            rings: 0,
+            other_side: if lanes == 0 { OtherSide::Gone } else { OtherSide::Runs },
+        }
+    }
+
     /// How many messages wait to be received.
     pub fn queued(&self) -> usize {
         self.queue().map_or(0, Receiver::len)
@@ -152,7 +183,8 @@ impl<M: SyncMessage, R: Schema + Send + 'static> AsRef<Receiver<PortRequest<M, R
 
 impl<M: SyncMessage, R: Schema + Send + 'static> Clone for SyncPortReceiver<M, R> {
     fn clone(&self) -> Self {
-        Self { queue: self.queue.clone(), tasks: self.tasks.clone() }
+        let (queue, tasks) = (self.queue.clone(), self.tasks.clone());
+        Self { queue, tasks, messages: self.messages, lanes: self.lanes.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sync::interface::PortRefusal;
 use std::fmt;
-use underpass_os::{failpoint, fork};
+use underpass_os::{clock, failpoint, fork};
 use underpass_rpc::{Cancellation, DeferredReply};
 use underpass_wire::Schema;
 
@@ -17,11 +17,23 @@ pub struct Reply<R: Schema + Send + 'static> {
     right: Option<Box<DeferredReply<Result<R, PortRefusal>>>>,
     /// The receiver has the message.
     received: bool,
+    /// When the message came, in ms of the clock.
+    came_ms: u32,
+}
+
+/// The clock by which messages get old.
+pub(crate) fn now_ms() -> u32 {
+    (clock::tick_ns() / 1_000_000) as u32
 }
 
 impl<R: Schema + Send + 'static> Reply<R> {
     pub(crate) fn new(right: DeferredReply<Result<R, PortRefusal>>) -> Self {
-        Self { right: Some(Box::new(right)), received: false }
+        Self { right: Some(Box::new(right)), received: false, came_ms: now_ms() }
+    }
+
+    /// When the message came, in ms of the clock modulo 2³².
+    pub(crate) fn came_ms(&self) -> u32 {
+        self.came_ms
     }
 
     /// R1.

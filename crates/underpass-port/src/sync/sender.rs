@@ -1,6 +1,7 @@
 //! Sending to a synchronous port.
 
 use crate::errors::ConnectError;
+use crate::pressure::{OtherSide, Pressure};
 use crate::sync::errors::SyncSendError;
 use crate::sync::interface::descriptor;
 use crate::sync::message::SyncMessage;
@@ -13,7 +14,8 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use underpass_rpc::{AllLeased, Counters, ImportError, Policy, Stub};
+use underpass_os::fork;
+use underpass_rpc::{AllLeased, Counters, ImportError, Policy, ServerState, Stub};
 use underpass_wire::Schema;
 
 /// Sends to a synchronous port. The clones share credits and an order: their messages are received
@@ -158,6 +160,34 @@ impl<M, R> SyncPortSender<M, R> {
     /// How many messages are under way: sent, and without a reply.
     pub fn under_way(&self) -> u64 {
         self.end.under_way()
+    }
+
+    /// How much of this sender waits in the port: `queued` are its messages under way, those that
+    /// were received among them. `oldest` is always `None`: only the owner knows
+    /// ([`SyncPortReceiver::pressure`](crate::sync::SyncPortReceiver::pressure)). `rings` are the
+    /// wake-ups that messages have sent. The other side is the owner's domain: it
+    /// [waits](OtherSide::Waits) if none of its processors looks for messages. Of a
+    /// [resilient](Self::connect_resilient) sender it is said to run.
+    pub fn pressure(&self) -> Pressure
+    where
+        M: 'static,
+        R: 'static,
+    {
+        let other_side = match self.end.stub.server() {
+            _ if fork::is_forked() => OtherSide::Gone,
+            Some(ServerState::Gone) => OtherSide::Gone,
+            Some(ServerState::Stopped) => OtherSide::Stopped,
+            Some(ServerState::Sleeps) => OtherSide::Waits,
+            Some(ServerState::Runs) | None => OtherSide::Runs,
+        };
+        Pressure {
+            queued: self.under_way(),
+            capacity: self.messages(),
+            oldest: None,
+            lanes: 1,
+            rings: self.counters().wakeups_sent,
+            other_side,
+        }
     }
 
     /// The number of this sender, as the receivers see it

@@ -67,6 +67,11 @@ impl ServerConnection {
         open.filter(|one| one.server == server && !one.end.is_closed()).take(SECRETS).collect()
     }
 
+    /// The server's process, 0 if this domain can't see it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid.unsigned_abs()
+    }
+
     pub(crate) fn secret(&self) -> u128 {
         self.secret
     }

@@ -147,6 +147,11 @@ impl Bound {
         self.row.set_quarantine(most);
     }
 
+    /// The server's process, 0 if this domain can't see it, and whether the server sleeps.
+    pub(crate) fn server(&self) -> (u32, bool) {
+        (self.connection.pid(), self.end.channel().peer_is_away())
+    }
+
     /// Whether the binding has ended, or its server turns calls away.
     pub(crate) fn turns_away(&self) -> bool {
         self.row.turns_away()

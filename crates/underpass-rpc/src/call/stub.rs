@@ -22,6 +22,7 @@ use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use underpass_os::process::{ProcessState, state_of};
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
 use underpass_wire::{Carried, DecodeError, Descriptor, Encode, Sink, Source};
@@ -32,6 +33,19 @@ pub struct Stub<L: ?Sized> {
     terms: CallTerms,
     /// How many calls the interface expects at once.
     calls: u32,
+}
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// One of its processors runs, and looks for calls.
+    Runs,
+    /// It sleeps, and a call has to wake it.
+    Sleeps,
+    /// Its process is stopped (`SIGSTOP`, or a debugger).
+    Stopped,
+    /// The binding has ended, or the server turns calls away.
+    Gone,
 }
 
 /// LRPC's first branch of a client stub: where is the implementation?
@@ -432,6 +446,19 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             To::Anywhere(resilient, _) => resilient.counters(),
             To::Here(_) => Counters::default(),
         }
+    }
+
+    /// What the server does at this moment. `None` if the implementation is in this very domain, or
+    /// the binding is resilient.
+    pub fn server(&self) -> Option<ServerState> {
+        let To::There(bound) = &self.to else { return None };
+        let (pid, sleeps) = bound.server();
+        Some(match state_of(pid) {
+            _ if bound.turns_away() => ServerState::Gone,
+            ProcessState::Stopped => ServerState::Stopped,
+            _ if sleeps => ServerState::Sleeps,
+            _ => ServerState::Runs,
+        })
     }
 
     /// The same binding with a deadline: its calls end with [`CallError::Deadline`] if they take

@@ -67,6 +67,14 @@ impl<T> Buffer<T> {
         Ok(())
     }
 
+    /// The oldest message, which stays.
+    pub(crate) fn first(&self) -> Option<&T> {
+        match self {
+            Self::Bounded { messages, .. } => messages.front(),
+            Self::Unbounded { chunks, .. } => chunks.iter().find_map(VecDeque::front),
+        }
+    }
+
     /// The oldest message, and a chunk that the caller has to drop outside.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(T, Option<Chunk<T>>)> {

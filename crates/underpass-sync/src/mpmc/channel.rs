@@ -101,6 +101,10 @@ impl<T> ChannelCore<T> {
         self.inside.lock().buffer.len()
     }
 
+    pub(crate) fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        self.inside.lock().buffer.first().map(look)
+    }
+
     pub(crate) fn capacity(&self) -> Option<usize> {
         self.capacity
     }

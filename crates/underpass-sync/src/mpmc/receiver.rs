@@ -76,6 +76,13 @@ impl<T> Receiver<T> {
         TryIter { receiver: self }
     }
 
+    /// What `look` says of the message that is received next. `None` if the channel is empty now.
+    /// Senders and receivers wait meanwhile, so it must neither wait nor panic.
+    #[doc(hidden)]
+    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        self.channel.peek(look)
+    }
+
     /// How many messages are in the channel now.
     pub fn len(&self) -> usize {
         self.channel.len()
