@@ -28,6 +28,7 @@ mod othreads;
 mod placement;
 mod processes;
 mod raven;
+mod raven_senders;
 pub mod raw;
 mod report;
 mod run;

@@ -1,5 +1,6 @@
 //! `raven`: a message to a synchronous port, its receipt and its reply, beside a call that does
-//! nothing (Raven, sections 3.1 and 5).
+//! nothing (Raven, sections 3.1 and 5). Many senders of an asynchronous port are in
+//! `raven_senders.rs`.
 
 use crate::calls::{self, Calls, Probe};
 use crate::catalogue::{Benchmark, Scenario};
@@ -7,7 +8,7 @@ use crate::measure::contest::Subject;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::urpc::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
-use crate::{BenchError, Pinning};
+use crate::{BenchError, Pinning, raven_senders};
 use std::time::Duration;
 use underpass::CallError;
 use underpass::port::sync::{SyncPortOptions, SyncPortSender, SyncSendError};
@@ -29,7 +30,7 @@ const APPEAR: Duration = Duration::from_secs(10);
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
     name: "raven",
-    about: "a message to a synchronous port and its reply, by receivers' threads and by a handler, beside a call",
+    about: "a message to a synchronous port and its reply, beside a call; a port with a thousand senders",
     scenarios: &[
         Scenario {
             name: "sync/two-processors",
@@ -44,6 +45,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             pinning: Pinning::Together,
             client: |client| measure(client, "sync/one-processor", ONE_TO_SHARE),
             server: serve,
+        },
+        Scenario {
+            name: "async/senders",
+            cases: &["async/senders"],
+            pinning: Pinning::Apart,
+            client: |client| raven_senders::measure(client, "async/senders"),
+            server: raven_senders::server,
         },
     ],
 };

@@ -3,7 +3,8 @@
 use super::process;
 use super::{Note, own};
 use std::collections::HashSet;
-use underpass::port::{OtherSide, PortOptions, PortSender};
+use std::time::Duration;
+use underpass::port::{OtherSide, PortOptions, PortRecvError, PortSender};
 use underpass_tests::{Room, Watchdog, state_of, switches_of, ticks_of, until};
 
 #[test]
@@ -105,6 +106,19 @@ fn a_thousand_senders_are_served() {
     quiet.begin("send 1 8");
     lanes.extend((0..senders - 10).map(|_| port.message().from));
     assert_eq!((lanes.len(), quiet.hear()), (senders, "sent 1".to_owned()));
+    // The receiver waits, and looks at those lanes no more.
+    assert_eq!(port.receiver.recv_timeout(Duration::from_millis(1)), Err(PortRecvError::Timeout));
+    let of_ten = own("only-ten", PortOptions::new().messages(4).longest(64));
+    let mut only = process::sender(&of_ten.name, 10);
+    for (port, sender) in [(&port, &mut busy), (&of_ten, &mut only)] {
+        let before = port.receiver.looks();
+        sender.begin("send 200 8");
+        (0..2_000).for_each(|_| drop(port.message()));
+        sender.hear();
+        // For each message: the ten before a wait, while it is announced, and after it.
+        let looks = port.receiver.looks() - before;
+        assert!(looks <= 3 * 10 * 2_000 + 3 * 10, "{looks} lanes were looked at for 2,000 messages");
+    }
 }
 
 #[test]
