@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 #[derive(Debug)]
 pub struct ObedientProcess {
     child: Child,
-    orders: ChildStdin,
+    /// `None` once there are no more.
+    orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
@@ -20,7 +21,7 @@ impl ObedientProcess {
     pub fn start(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process starts");
-        let orders = child.stdin.take().expect("it is piped");
+        let orders = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("it is piped"));
         Self { child, orders, answers }
     }
@@ -49,7 +50,8 @@ impl ObedientProcess {
     /// # Panics
     /// If the process has ended.
     pub fn begin(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").expect("it listens");
+        let orders = self.orders.as_mut().expect("it is not told to end");
+        writeln!(orders, "{order}").expect("it listens");
     }
 
     /// The next answer, once it comes.
@@ -66,6 +68,15 @@ impl ObedientProcess {
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Gives no more orders, and waits until the process has ended by itself.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn end(&mut self) {
+        self.orders = None;
+        self.child.wait().expect("a child can be waited for");
     }
 
     /// `kill -9`, and waits for its end.

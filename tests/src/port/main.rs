@@ -4,6 +4,9 @@
 //! `underpass-test-port NAME sender N` connects N senders to NAME. Orders:
 //!
 //! * `send N LEN`: sends N messages of LEN bytes with each sender, and waits for room.
+//! * `traced N`: sends N messages with the first one, and makes a marker system call before and
+//!   after. Answers with how often it has rung for the owner.
+//! * `waited N`: the same, but each message waits for a receiver that waits.
 //! * `try`: sends a message with the first one if there is room.
 //! * `flood`: sends until that fails. It answers when it begins, and when it has failed.
 //! * `reserve`: writes a part of a message, and keeps it so.
@@ -42,9 +45,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use underpass::port::signal::{SignalHandlers, SignalSender};
-use underpass::port::{Arrival, PortOptions, PortSendError, PortSender};
+use underpass::port::{Arrival, OtherSide, PortOptions, PortSendError, PortSender};
 use underpass::{Server, thread};
-use underpass_tests::until;
+use underpass_tests::{Entries, until};
 
 /// A number, and bytes.
 type Note = (u64, Vec<u8>);
@@ -107,6 +110,19 @@ fn send(name: &str, count: usize) -> Result<(), Box<dyn Error>> {
                     number += 1;
                 }
                 answer(&format!("sent {number}"))?;
+            }
+            word @ ("traced" | "waited") => {
+                let (rings, _mark) = (senders[0].pressure().rings, Entries::marked());
+                for _ in 0..argument(1) {
+                    if word == "waited" {
+                        let waits = || senders[0].pressure().other_side == OtherSide::Waits;
+                        until("a receiver that waits", || waits().then_some(()));
+                    }
+                    senders[0].send(&(number, Vec::new()))?;
+                    number += 1;
+                }
+                let _mark = Entries::marked();
+                answer(&format!("rang {}", senders[0].pressure().rings - rings))?;
             }
             "try" => match senders[0].try_send(&(number, Vec::new())) {
                 Ok(_) => {

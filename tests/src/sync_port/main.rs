@@ -9,7 +9,9 @@
 //! * `wait`: waits for the replies to those, and answers with them in the order of the messages.
 //! * `within N MS`: sends N, and waits for MS milliseconds.
 //! * `flood THREADS COUNT`: sends COUNT messages from each thread. Answers with the kernel entries
-//!   that this domain made meanwhile, and the wake-ups among them.
+//!   that this domain made meanwhile, the wake-ups among them, and the sleeps. It makes a marker
+//!   system call before and after.
+//! * `warm COUNT`: sends COUNT messages, and answers without numbers or markers.
 //!
 //! `underpass-test-sync-port NAME owner MESSAGES` exports a port for that many messages of each
 //! sender. Orders:
@@ -29,6 +31,7 @@ use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Duration;
 use underpass::port::sync::{Reply, SyncPortOptions, SyncPortReceiver, SyncPortSender, SyncSendError};
 use underpass::{Server, thread};
+use underpass_tests::Entries;
 
 /// A number, and bytes.
 type Note = (u64, Vec<u8>);
@@ -78,13 +81,13 @@ fn note(number: u64) -> Note {
 }
 
 /// Has `threads` threads run `work`. Returns the kernel entries that this domain made meanwhile,
-/// and the wake-ups among them.
+/// the wake-ups among them, and the sleeps.
 fn kernel_entries(threads: u64, work: impl Fn() + Clone + Send + 'static) -> String {
-    let before = underpass::counters();
+    let before = Entries::marked();
     let threads: Vec<_> = (0..threads).map(|_| thread::spawn(work.clone())).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("it doesn't panic"));
-    let done = underpass::counters().since(&before);
-    format!("{} {}", done.kernel_entries, done.wakeups_sent)
+    let done = Entries::marked().since(before);
+    format!("{} {} {}", done.all, done.wakes, done.sleeps)
 }
 
 fn send(name: &str) -> Result<(), Box<dyn Error>> {
@@ -103,6 +106,10 @@ fn send(name: &str) -> Result<(), Box<dyn Error>> {
             "wait" => {
                 let replies: Vec<_> = pending.drain(..).map(|pending| shown(pending.wait())).collect();
                 answer(&replies.join(" "))?;
+            }
+            "warm" => {
+                (0..first).try_for_each(|number| sender.send(&note(number)).map(drop))?;
+                answer("warm")?;
             }
             "within" => answer(&shown(sender.send_timeout(&note(first), Duration::from_millis(second))))?,
             "flood" => {
