@@ -14,6 +14,7 @@ mod hidden;
 mod liars;
 mod lock;
 mod missing_page;
+mod ports;
 mod scene;
 mod sealed;
 mod shapes;

@@ -25,7 +25,7 @@ unsafe extern "C" {
 
 /// A socket whose last close takes as long as the other end exists, since nothing reads from that
 /// end.
-fn lingering() -> (TcpStream, TcpStream) {
+pub fn lingering() -> (TcpStream, TcpStream) {
     /// `SOL_SOCKET`, `SO_LINGER`, and a time longer than any test.
     const LINGER: (c_int, c_int, [c_int; 2]) = (1, 13, [1, 3600]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
