@@ -51,6 +51,9 @@ mod arrival;
 mod bell;
 mod bell_thread;
 mod errors;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzz;
 mod guard;
 mod lane_slot;
 mod open;

@@ -128,7 +128,7 @@ impl Lanes {
         !self.ready.is_empty()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     fn slot_of(&self, lane: u64) -> &LaneSlot {
         let mut slots = self.slots.iter().flatten();
         slots.find(|slot| slot.lane.from.lane == lane).expect("there is such a lane")
@@ -146,8 +146,20 @@ impl Lanes {
         self.slot_of(lane).lane.from.binding
     }
 
-    /// Writes a word of a lane.
+    /// Rings for the sender of a lane, whether that waits or not.
     #[cfg(test)]
+    pub(crate) fn ring_for_room(&self, lane: u64) {
+        self.slot_of(lane).lane.ring_for_room();
+    }
+
+    /// Whether there is such a lane.
+    #[cfg(fuzzing)]
+    pub(crate) fn has(&self, lane: u64) -> bool {
+        self.slots.iter().flatten().any(|slot| slot.lane.from.lane == lane)
+    }
+
+    /// Writes a word of a lane.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn spoil(&self, lane: u64, word: underpass_channel::LaneWord, value: u64) {
         self.slot_of(lane).receiver.spoil(word, value);
     }

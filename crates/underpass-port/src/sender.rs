@@ -180,6 +180,12 @@ impl<T: Schema> PortSender<T> {
         self.end.lock().dropped()
     }
 
+    /// How many messages it has posted.
+    #[cfg(test)]
+    pub(crate) fn sent(&self) -> u64 {
+        self.end.lock().posted()
+    }
+
     /// The number of this sender's lane, as the receivers see it
     /// ([`SenderId::lane`](crate::SenderId::lane)).
     pub fn lane(&self) -> u64 {

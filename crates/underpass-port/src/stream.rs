@@ -86,6 +86,8 @@
 mod bell_byte;
 mod binding;
 mod errors;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod offer;
 mod open_stream;
 mod options;

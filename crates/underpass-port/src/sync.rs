@@ -70,6 +70,8 @@
 
 mod dispatch;
 mod errors;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod interface;
 mod lane;
 mod message;

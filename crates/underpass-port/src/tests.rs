@@ -62,6 +62,11 @@ fn message(receiver: &PortReceiver<u64>) -> u64 {
     }
 }
 
+/// How often a hostile end changes what it shares: a million times with `$UNDERPASS_TEST_LONG`.
+pub(crate) fn mutations() -> u64 {
+    if std::env::var_os("UNDERPASS_TEST_LONG").is_some() { 1_000_000 } else { 20_000 }
+}
+
 /// A generator of numbers that look random (xorshift64).
 struct Numbers(u64);
 
@@ -97,7 +102,7 @@ fn a_flood_of_bells_costs_one_look() {
     assert!(matches!(receiver.recv(), Ok(Arrival::Ended(end)) if end.from.lane() == 2));
 }
 
-/// What a sender does whose counts change at every look, and who never sends a message.
+/// A hostile sender changes its counts at every look, and never sends a message.
 fn counts_on(slot: &LaneSlot) {
     static COUNTED: AtomicU64 = AtomicU64::new(1);
     let counted = COUNTED.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +193,7 @@ fn honest_senders_are_served_while_others_write_at_random() {
         let honest = PortSender::<u64>::connect(&name).unwrap();
         let mut liars: Vec<_> = (0..4).map(|_| Liar::connect(&name)).collect();
         let mut next = 0;
-        for _ in 0..20_000 {
+        for _ in 0..mutations() {
             let at = numbers.below(4) as usize;
             let value = match numbers.below(3) {
                 0 => numbers.below(20),
@@ -232,6 +237,60 @@ fn honest_senders_are_served_while_others_write_at_random() {
         assert!(honest.ended().is_none());
     }
     assert!(malformed > 100, "{malformed}");
+}
+
+#[test]
+fn honest_senders_go_on_while_their_owner_writes_at_random() {
+    let mut numbers = Numbers(11);
+    let mut ended = 0;
+    for options in [PortOptions::new().messages(8), PortOptions::new().messages(8).drop_oldest()] {
+        let (receiver, _running, name) = own(options);
+        let (other, _other_running, other_name) = own(options);
+        let mut victim = PortSender::<u64>::connect(&name).unwrap();
+        let honest = PortSender::<u64>::connect(&other_name).unwrap();
+        for round in 0..mutations() {
+            let value = match numbers.below(3) {
+                0 => numbers.below(20),
+                1 => u64::MAX - numbers.below(20),
+                _ => numbers.below(u64::MAX),
+            };
+            let words = [
+                LaneWord::Posted,
+                LaneWord::Oldest,
+                LaneWord::Finished,
+                LaneWord::Taken,
+                LaneWord::Closed,
+                LaneWord::Counted,
+            ];
+            match numbers.below(8) {
+                0..4 => receiver.port.lanes().spoil(victim.lane(), words[numbers.below(6) as usize], value),
+                4 => drop(receiver.try_recv()),
+                5 => receiver.port.lanes().ring_for_room(victim.lane()),
+                _ => receiver.port.lanes().spoil(victim.lane(), LaneWord::Taken, victim.sent()),
+            }
+            let sent = match numbers.below(4) {
+                0 => victim.send_timeout(&round, Duration::ZERO).map(drop),
+                1 => victim.reserve(8).map(drop),
+                _ => victim.try_send(&round).map(drop),
+            };
+            assert!(victim.pressure().queued <= 8 && victim.unreceived().len() <= 8);
+            // Its receiver may have ended the lane, or the sender gives it up.
+            if sent == Err(PortSendError::Disconnected) || receiver.pressure().lanes == 0 {
+                ended += 1;
+                drop(victim);
+                while receiver.pressure().lanes > 0 {
+                    let _ = receiver.try_recv();
+                    std::thread::yield_now();
+                }
+                victim = PortSender::connect(&name).unwrap();
+            }
+            if round % 16 == 0 {
+                honest.send(&round).unwrap();
+                assert_eq!(message(&other), round);
+            }
+        }
+    }
+    assert!(ended > 20, "{ended}");
 }
 
 #[test]

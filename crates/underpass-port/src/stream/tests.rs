@@ -4,6 +4,7 @@ use crate::stream::offer::{MOST_MEMORY, StreamOffer};
 use crate::stream::reader_end::FLOODED;
 use crate::stream::words::{DROPPED, FINISHED, ITEM, LIGHT, TAKEN};
 use crate::stream::{OpenStreamError, Stream, StreamError, StreamOptions, StreamSendError};
+use crate::tests::mutations;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -256,7 +257,7 @@ fn honest_streams_go_on_while_others_write_at_random() {
     let (mut writer, mut stream) = lying_writer(sizes(8, 9));
     let mut open = StreamOptions::new().items(8).open::<u64>().unwrap();
     let mut reader = LyingReader::of(&open.1);
-    for round in 0..5_000 {
+    for round in 0..mutations() {
         let value = match numbers.below(3) {
             0 => numbers.below(20),
             1 => u64::MAX - numbers.below(20),
