@@ -1,13 +1,12 @@
 //! What a sender makes of replies, for fuzz targets.
 
-use crate::__private::ResultOf;
 use crate::sync::errors::SyncSendError;
-use crate::sync::interface::{PortRefusal, RefusalMark, SyncPortSizes};
+use crate::sync::interface::{PortRefusal, SyncPortSizes};
 use underpass_wire::{Schema, from_bytes, to_bytes};
 
 fn read<R: Schema + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<Result<R, PortRefusal>> {
-    let read: Result<R, PortRefusal> = from_bytes::<ResultOf<R, RefusalMark>>(bytes).ok()?;
-    let again = from_bytes::<ResultOf<R, RefusalMark>>(&to_bytes(&read)).ok();
+    let read: Result<R, PortRefusal> = from_bytes(bytes).ok()?;
+    let again = from_bytes(&to_bytes(&read)).ok();
     assert_eq!(again.as_ref(), Some(&read));
     Some(read)
 }
