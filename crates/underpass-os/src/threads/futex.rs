@@ -133,8 +133,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Whether a sleep can watch several words here. Linux has that since 5.16, and a seccomp profile may
-/// refuse it.
+/// Whether a sleep can watch several words here. Linux has that since 5.16, and a seccomp profile
+/// may refuse it.
 ///
 /// # Examples
 /// ```

@@ -241,8 +241,8 @@ impl Family {
         })
     }
 
-    /// Closes one row, and tells the client what `news` says. The last open row ends the connection.
-    /// Returns `false` if the row is closed already, or never was.
+    /// Closes one row, and tells the client what `news` says. The last open row ends the
+    /// connection. Returns `false` if the row is closed already, or never was.
     pub(crate) fn close_row(&self, tag: Tag, news: RowNews) -> bool {
         // M1: under this lock, so that `sweep` knows of every closed row.
         let closed = self.with(|members| {
