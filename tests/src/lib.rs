@@ -16,6 +16,7 @@ mod jobs;
 mod ledger;
 mod numbers;
 mod obedient;
+mod office;
 mod porter;
 mod probe;
 mod reception;
@@ -48,6 +49,7 @@ pub use ledger::{
 };
 pub use numbers::Numbers;
 pub use obedient::ObedientProcess;
+pub use office::{Office, OfficeAsync, OfficeClient, OfficeCounts, Teller, office};
 pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use reception::{

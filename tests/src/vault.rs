@@ -1,12 +1,13 @@
 //! Interfaces that return and take others: transactions, cursors and callbacks.
 #![allow(clippy::missing_errors_doc, reason = "interfaces of the tests: what goes wrong is what they test")]
 
+use crate::office::{Office, OfficeClient, OfficeCounts, office};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use underpass::{CallError, Wire, caller, thread};
+use underpass::{CallError, Wire, caller, sync, thread};
 
 /// What is written together, or not at all.
 #[underpass::interface]
@@ -19,6 +20,8 @@ pub trait Transaction {
     fn who_calls(&self) -> Result<u32, CallError>;
     /// Returns after `ms`.
     fn linger(&self, ms: u64) -> Result<(), CallError>;
+    /// Returns when the vault lets go, whether its caller waits or not.
+    fn hold(&self) -> Result<(), CallError>;
 }
 
 /// Walks over entries.
@@ -92,6 +95,21 @@ pub trait Vault {
     fn player(&self) -> Result<PingPongClient, CallError>;
     /// Panics after it has got a sink.
     fn panic_with(&self, sink: SinkClient) -> Result<(), CallError>;
+    /// `len` bytes, and a transaction.
+    fn begin_beside(&self, len: u32) -> Result<(Vec<u8>, TransactionClient), CallError>;
+    /// An office of the server's.
+    fn office(&self) -> Result<OfficeClient, CallError>;
+    /// How many offices of the server's there are, and how many calls stay there.
+    fn offices(&self) -> Result<(u32, u32), CallError>;
+    /// Has `office` add.
+    fn add_at(&self, office: &OfficeClient, a: u64, b: u64) -> Result<u64, CallError>;
+    /// Returns the office.
+    fn return_office(&self, office: OfficeClient) -> Result<OfficeClient, CallError>;
+    /// How many calls of `Transaction::hold` there are, and how many have found their transaction
+    /// alive at their end.
+    fn holds(&self) -> Result<(u32, u32), CallError>;
+    /// Lets the calls of `Transaction::hold` end.
+    fn let_go(&self) -> Result<(), CallError>;
 }
 
 /// The implementation of [`Vault`].
@@ -104,6 +122,10 @@ struct Inside {
     sinks: Mutex<Vec<SinkClient>>,
     live: AtomicU64,
     begun: AtomicU64,
+    offices: OfficeCounts,
+    holding: AtomicU32,
+    held_well: AtomicU32,
+    lets_go: (sync::Mutex<bool>, sync::Condvar),
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -124,17 +146,20 @@ impl Safe {
     fn open(&self) -> TransactionClient {
         self.0.live.fetch_add(1, Ordering::SeqCst);
         self.0.begun.fetch_add(1, Ordering::SeqCst);
-        TransactionClient::new(Open { of: self.0.clone(), written: Mutex::default() })
+        let (of, written) = (self.0.clone(), Mutex::default());
+        TransactionClient::new(Open { of, written, lives: AtomicBool::new(true) })
     }
 }
 
 struct Open {
     of: Arc<Inside>,
     written: Mutex<BTreeMap<u32, u64>>,
+    lives: AtomicBool,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.lives.store(false, Ordering::SeqCst);
         self.of.live.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -161,6 +186,18 @@ impl Transaction for Open {
 
     fn linger(&self, ms: u64) -> Result<(), CallError> {
         thread::sleep(Duration::from_millis(ms));
+        Ok(())
+    }
+
+    fn hold(&self) -> Result<(), CallError> {
+        self.of.holding.fetch_add(1, Ordering::SeqCst);
+        let (lets_go, changed) = &self.of.lets_go;
+        let shut = lets_go.lock().unwrap_or_else(PoisonError::into_inner);
+        // It waits on although its caller has given up.
+        drop(changed.wait_while(shut, |lets_go| !*lets_go));
+        let lives = self.lives.load(Ordering::SeqCst);
+        self.of.held_well.fetch_add(lives.into(), Ordering::SeqCst);
+        self.of.holding.fetch_sub(1, Ordering::SeqCst);
         Ok(())
     }
 }
@@ -292,6 +329,37 @@ impl Vault for Safe {
     fn panic_with(&self, sink: SinkClient) -> Result<(), CallError> {
         let n = sink.tell(1)?;
         panic!("on purpose, after {n}");
+    }
+
+    fn begin_beside(&self, len: u32) -> Result<(Vec<u8>, TransactionClient), CallError> {
+        Ok((vec![7; len as usize], self.open()))
+    }
+
+    fn office(&self) -> Result<OfficeClient, CallError> {
+        Ok(office(&self.0.offices))
+    }
+
+    fn offices(&self) -> Result<(u32, u32), CallError> {
+        let OfficeCounts { live, staying } = &self.0.offices;
+        Ok((live.load(Ordering::SeqCst), staying.load(Ordering::SeqCst)))
+    }
+
+    fn add_at(&self, office: &OfficeClient, a: u64, b: u64) -> Result<u64, CallError> {
+        office.add(a, b)
+    }
+
+    fn return_office(&self, office: OfficeClient) -> Result<OfficeClient, CallError> {
+        Ok(office)
+    }
+
+    fn holds(&self) -> Result<(u32, u32), CallError> {
+        Ok((self.0.holding.load(Ordering::SeqCst), self.0.held_well.load(Ordering::SeqCst)))
+    }
+
+    fn let_go(&self) -> Result<(), CallError> {
+        *self.0.lets_go.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.lets_go.1.notify_all();
+        Ok(())
     }
 }
 

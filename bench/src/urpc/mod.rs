@@ -15,6 +15,7 @@ mod null;
 mod passes;
 pub(crate) mod scale;
 mod table2;
+mod value;
 
 use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
@@ -142,6 +143,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             pinning: Pinning::Floating,
             client: exclusive::floating,
             server: exclusive::serve,
+        },
+        Scenario {
+            name: "value",
+            cases: &["value"],
+            pinning: Pinning::Apart,
+            client: value::client,
+            server: value::serve,
         },
         served("idle", &["idle/server", "idle/client"], Pinning::Any, idle::idle),
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, idle::trickle),

@@ -49,6 +49,8 @@ pub use dispatch::deferred_reply::DeferredReply;
 #[doc(hidden)]
 pub use dispatch::exclusive::Exclusive;
 pub use dispatch::incoming::{Dispatch, IncomingCall, Refused};
+#[doc(hidden)]
+pub use dispatch::local_handlers::{DispatchLocal, HandlerCall, LocalCall};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 #[doc(hidden)]
 pub use payload::passed_file::PassedSocket;

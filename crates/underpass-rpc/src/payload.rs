@@ -7,6 +7,7 @@
 //! are memory that is read where its writer wrote it. [`interfaces`] are values that are called.
 
 pub(crate) mod file_thread;
+pub(crate) mod held_out_of_band;
 pub(crate) mod interfaces;
 pub(crate) mod message;
 pub(crate) mod out_of_band;

@@ -556,8 +556,9 @@ pub use underpass_wire::{Decode, Encode, Returned};
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
-        ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, DispatchLocal, Exclusive,
+        FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy, Refused, ResultOf,
+        Service, ShareError, Spawn, Stub,
     };
     pub use underpass_shared as shared;
     pub use underpass_wire as wire;

@@ -26,7 +26,7 @@ pub fn procedure(of: &Descriptor, name: &str) -> u16 {
     of.procedures.iter().find(|procedure| procedure.name == name).expect("such a procedure").index
 }
 
-fn of_vault(name: &str) -> u16 {
+pub fn of_vault(name: &str) -> u16 {
     procedure(VaultClient::descriptor(), name)
 }
 
@@ -35,7 +35,7 @@ fn of_transaction(name: &str) -> u16 {
 }
 
 /// A hand-made binding to a vault.
-fn import(name: &str) -> End {
+pub fn import(name: &str) -> End {
     let socket = Socket::connect(&Directory::from_environment(), name).unwrap();
     let (clock, capabilities) = ((clock::ahead_ns(), clock::now_ns()), (false, None::<u32>, false));
     let hashes = VaultClient::descriptor().hashes();

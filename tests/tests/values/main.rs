@@ -5,10 +5,14 @@ mod deaths;
 #[path = "../hostile/end.rs"]
 mod end;
 mod ends;
+mod full_socket;
+mod handlers;
 mod holder;
 mod hostile_clients;
 mod hostile_servers;
 mod passing;
+mod releases;
+mod replaced;
 mod sinks;
 mod transactions;
 

@@ -16,6 +16,7 @@ pub(super) fn as_value(interface: &Interface) -> TokenStream {
 fn constructors(interface: &Interface) -> TokenStream {
     let Interface { vis, ident, private, .. } = interface;
     let client = interface.client();
+    let of_handlers = interface.asynchronous.then(|| of_handlers(interface));
     quote! {
         #[allow(dead_code, clippy::implied_bounds_in_impls)]
         impl #client {
@@ -37,8 +38,29 @@ fn constructors(interface: &Interface) -> TokenStream {
             #vis fn of_service(__service: #private::Service) -> Self {
                 Self { stub: #private::Stub::of_service(&__service, Self::descriptor()) }
             }
+
+            #of_handlers
         }
 
+    }
+}
+
+/// The constructor for async handlers.
+fn of_handlers(interface: &Interface) -> TokenStream {
+    let Interface { vis, private, .. } = interface;
+    let trait_ = interface.of_futures();
+    quote! {
+        /// As [`new`](Self::new), of an implementation with async handlers. Each call is handed to
+        /// `spawn`, which starts it on an executor, also if the caller is in this domain.
+        ///
+        /// A blocking method must not be called on a thread that the executor needs: the caller
+        /// waits for the handler. Use the methods that end in `_async` there.
+        #vis fn of_handlers(
+            __implementation: impl #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
+            __spawn: impl ::core::ops::Fn(#private::Handler) + ::core::marker::Send + ::core::marker::Sync + 'static,
+        ) -> Self {
+            Self::of_service(#trait_::serve(__implementation, __spawn))
+        }
     }
 }
 

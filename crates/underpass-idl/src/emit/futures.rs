@@ -34,11 +34,12 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
             where
                 Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
             {
-                let __stub = #dispatch {
+                let __stub = ::std::sync::Arc::new(#dispatch {
                     implementation: ::std::sync::Arc::new(self),
                     spawn: ::std::boxed::Box::new(spawn),
-                };
-                #private::Service::new(#client::descriptor(), ::std::sync::Arc::new(__stub), ::std::sync::Arc::new(()))
+                });
+                let __local = ::std::sync::Arc::clone(&__stub);
+                #private::Service::new::<dyn #private::DispatchLocal>(#client::descriptor(), __stub, __local)
             }
         }
 
@@ -63,6 +64,23 @@ fn server_stub(interface: &Interface) -> TokenStream {
 
         #[automatically_derived]
         #[allow(deprecated)]
+        impl<__T> #dispatch<__T>
+        where
+            __T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            #[inline]
+            fn run(
+                &self,
+                #call: &mut impl #private::HandlerCall,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                match #call.procedure() {
+                    #(#procedures)*
+                    _ => #call.unknown(),
+                }
+            }
+        }
+
+        #[automatically_derived]
         impl<__T> #private::Dispatch for #dispatch<__T>
         where
             __T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
@@ -71,10 +89,20 @@ fn server_stub(interface: &Interface) -> TokenStream {
                 &self,
                 #call: &mut #private::IncomingCall<'_>,
             ) -> ::core::result::Result<(), #private::Refused> {
-                match #call.procedure() {
-                    #(#procedures)*
-                    _ => #call.unknown(),
-                }
+                self.run(#call)
+            }
+        }
+
+        #[automatically_derived]
+        impl<__T> #private::DispatchLocal for #dispatch<__T>
+        where
+            __T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            fn dispatch_local(
+                &self,
+                #call: &mut #private::LocalCall,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                self.run(#call)
             }
         }
     }

@@ -16,8 +16,9 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
-        ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, DispatchLocal, Exclusive,
+        FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy, Refused, ResultOf,
+        Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -132,7 +133,41 @@ impl IncomingCall<'_> {
         assert_eq!(self.reply.len(), value.size());
         Ok(self.reply.len() > 100)
     }
-    pub fn later<V: Carried, E: CarriedError>(
+    pub fn unknown(&mut self) -> Result<(), Refused> {
+        Err(Refused(format!("no procedure {}", self.procedure)))
+    }
+}
+
+/// What the server stub of async handlers asks of a call.
+pub trait HandlerCall {
+    fn procedure(&self) -> u16;
+    fn argument<C: Carried>(
+        &mut self,
+        argument: &mut underpass_wire::ArgumentPlace<C::Itself>,
+    ) -> Result<(), Refused>;
+    fn end(&mut self) -> Result<(), Refused>;
+    fn later<V: Carried, E: CarriedError>(
+        &mut self,
+        spawn: &Spawn,
+        handler: impl Future<Output = Result<V::Itself, E::Itself>> + Send + 'static,
+    ) -> Result<(), Refused>;
+    fn unknown(&mut self) -> Result<(), Refused>;
+}
+
+impl HandlerCall for IncomingCall<'_> {
+    fn procedure(&self) -> u16 {
+        self.procedure
+    }
+    fn argument<C: Carried>(
+        &mut self,
+        argument: &mut underpass_wire::ArgumentPlace<C::Itself>,
+    ) -> Result<(), Refused> {
+        self.argument::<C>(argument)
+    }
+    fn end(&mut self) -> Result<(), Refused> {
+        self.end()
+    }
+    fn later<V: Carried, E: CarriedError>(
         &mut self,
         spawn: &Spawn,
         handler: impl Future<Output = Result<V::Itself, E::Itself>> + Send + 'static,
@@ -143,9 +178,17 @@ impl IncomingCall<'_> {
         self.reply = std::mem::take(&mut reply.lock().unwrap());
         Ok(())
     }
-    pub fn unknown(&mut self) -> Result<(), Refused> {
-        Err(Refused(format!("no procedure {}", self.procedure)))
+    fn unknown(&mut self) -> Result<(), Refused> {
+        self.unknown()
     }
+}
+
+/// A call within this domain, which is one like any other here.
+pub type LocalCall = IncomingCall<'static>;
+
+/// The server stub of async handlers, for callers in this domain.
+pub trait DispatchLocal: Send + Sync + 'static {
+    fn dispatch_local(&self, call: &mut LocalCall) -> Result<(), Refused>;
 }
 
 #[derive(Clone)]

@@ -39,7 +39,7 @@ pub(crate) enum GivenInterface {
 pub(crate) enum TakenInterface {
     /// It has come home: its implementation is here.
     Home(Arc<Implementation>),
-    There(Bound),
+    There(Arc<Bound>),
 }
 
 /// The interfaces that pass over one connection.
@@ -70,8 +70,8 @@ struct State {
 }
 
 /// Rows that were opened or held for a message. That is undone unless the message is sent.
-pub(crate) struct GivenRows<'a> {
-    exchange: &'a InterfaceExchange,
+pub(crate) struct GivenRows {
+    control: Arc<ControlSocket>,
     family: Option<Arc<Family>>,
     opened: Vec<Tag>,
     held: Vec<Tag>,
@@ -79,7 +79,7 @@ pub(crate) struct GivenRows<'a> {
     pub(crate) words: Vec<u64>,
 }
 
-impl GivenRows<'_> {
+impl GivenRows {
     /// The message is sent: the rows belong to its receiver.
     pub(crate) fn sent(mut self) {
         self.opened.clear();
@@ -87,9 +87,10 @@ impl GivenRows<'_> {
     }
 }
 
-impl Drop for GivenRows<'_> {
+impl Drop for GivenRows {
     fn drop(&mut self) {
-        self.held.iter().for_each(|tag| self.exchange.has_come_home(*tag));
+        let exchange = self.control.interfaces();
+        self.held.iter().for_each(|tag| exchange.has_come_home(*tag));
         if let Some(family) = &self.family {
             for tag in &self.opened {
                 family.close_row(*tag, RowNews::None);
@@ -157,25 +158,25 @@ impl InterfaceExchange {
     /// There is no room for them, or one is of another connection.
     pub(crate) fn give(
         &self,
-        control: &ControlSocket,
+        control: &Arc<ControlSocket>,
         interfaces: &[GivenInterface],
         at: (u8, u16),
         is_reply: bool,
-    ) -> io::Result<GivenRows<'_>> {
+    ) -> io::Result<GivenRows> {
         if interfaces.len() > MOST {
             let count = interfaces.len();
             let why = format!("{count} interfaces are more than the {MOST} that a message can have");
             return Err(io::Error::other(why));
         }
         let words = Vec::with_capacity(interfaces.len());
-        let mut given =
-            GivenRows { exchange: self, family: None, opened: Vec::new(), held: Vec::new(), words };
+        let (control, family) = (control.clone(), None);
+        let mut given = GivenRows { control, family, opened: Vec::new(), held: Vec::new(), words };
         for interface in interfaces {
             let word = match interface {
                 GivenInterface::Here(implementation) => {
                     let family = match &given.family {
                         Some(family) => family.clone(),
-                        None => given.family.insert(self.exports(control)?).clone(),
+                        None => given.family.insert(self.exports(&given.control)?).clone(),
                     };
                     let tag = family.give(implementation.clone(), is_reply.then_some(at))?;
                     given.opened.push(tag);
@@ -234,7 +235,8 @@ impl InterfaceExchange {
         }
         if word & HOME == 0 {
             let imports = self.imports().ok_or(DecodeError::NotGiven)?;
-            return Bound::of_value(imports, tag, self.charge()).map(TakenInterface::There);
+            return Bound::of_value(imports, tag, self.charge())
+                .map(|bound| TakenInterface::There(Arc::new(bound)));
         }
         let family = match self.role.get() {
             Some(Role::Server(family)) => family.upgrade(),

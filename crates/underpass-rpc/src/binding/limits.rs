@@ -343,11 +343,16 @@ pub(crate) struct FileQuota {
 impl ChannelCharge {
     /// Reserves files for one message, if the quota allows it.
     pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FileQuota> {
+        self.room_for_files(MOST_FILES)
+    }
+
+    /// Reserves `count` files, if the quota allows it.
+    pub(crate) fn room_for_files(self: &Arc<Self>, count: usize) -> Option<FileQuota> {
         let most = self.account.limits.files.min(process::files() as usize / 4).max(MOST_FILES);
-        let more = |files: usize| (files + MOST_FILES <= most).then_some(files + MOST_FILES);
+        let more = |files: usize| (files + count <= most).then_some(files + count);
         // Relaxed: a count.
         self.account.files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(FileQuota { charge: self.clone(), count: MOST_FILES })
+        Some(FileQuota { charge: self.clone(), count })
     }
 
     /// Charges one file that came with such a message.

@@ -15,7 +15,8 @@ use crate::call::leasing::{AllLeased, Leasing};
 use crate::carried::CarriedError;
 use crate::control::clerk::Offer;
 use crate::counters::Counters;
-use crate::error::{CallError, ImportError, ShareError};
+use crate::dispatch::local_handlers::{self, DispatchLocal};
+use crate::error::{CallError, ImportError, Outcome, ShareError};
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use underpass_os::process::{ProcessState, state_of};
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
-use underpass_wire::{Carried, DecodeError, Descriptor, Encode, Sink, Source};
+use underpass_wire::{Carried, Decode, DecodeError, Descriptor, Encode, Sink, Source};
 
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
@@ -58,15 +59,23 @@ enum To<L: ?Sized> {
 
 /// A binding within this domain.
 struct Here<L: ?Sized> {
-    local: Arc<L>,
+    local: Callee<L>,
     /// Made at the first direct call, if it is a value.
     record: OnceLock<Arc<BindingRecord>>,
     implementation: Arc<Implementation>,
 }
 
+/// How an implementation in this domain is called.
+enum Callee<L: ?Sized> {
+    /// By its methods.
+    Methods(Arc<L>),
+    /// Through its executor, as its handlers are async.
+    Handlers(Arc<dyn DispatchLocal>),
+}
+
 impl<L: ?Sized> Drop for Here<L> {
     fn drop(&mut self) {
-        // A call borrows the stub, so none is under way.
+        // A call borrows the stub, so none is under way that its caller waits for.
         if let Some(record) = self.record.get() {
             record.end();
         }
@@ -81,13 +90,34 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
         let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
+        let local = Callee::Methods(local);
         Some(Self { local, record: record.into(), implementation: Implementation::of(service) })
     }
 
-    /// A binding to an implementation that was given as a value, if it is an `L`.
-    fn of_value(implementation: Arc<Implementation>) -> Option<Self> {
-        let local = implementation.local()?;
+    /// A binding to an implementation that was given as a value, if it is an `L`, or one of this
+    /// interface with async handlers.
+    fn of_value(implementation: Arc<Implementation>, descriptor: &Descriptor) -> Option<Self> {
+        let handlers = || {
+            let of_this = implementation.descriptor.hash == descriptor.hash;
+            of_this.then(|| implementation.local()).flatten().map(Callee::Handlers)
+        };
+        let local = implementation.local().map(Callee::Methods).or_else(handlers)?;
         Some(Self { local, record: OnceLock::new(), implementation })
+    }
+
+    /// The async handlers. An implementation without them is called directly, so nothing else is
+    /// asked of it.
+    fn handlers(&self) -> Result<&dyn DispatchLocal, CallError> {
+        match &self.local {
+            Callee::Handlers(handlers) => Ok(&**handlers),
+            Callee::Methods(_) => Err(CallError::Closed(Outcome::NotStarted)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn call<R: Decode>(&self, procedure: u16, arguments: &(impl Encode + ?Sized)) -> Result<R, CallError> {
+        local_handlers::call(self.handlers()?, self.record(), procedure, arguments)
     }
 
     fn record(&self) -> &Arc<BindingRecord> {
@@ -250,7 +280,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// # Panics
     /// If the service is one of another interface than `descriptor`'s.
     pub fn of_service(service: &Service, descriptor: &'static Descriptor) -> Self {
-        let here = Here::of_value(Implementation::of(service)).unwrap_or_else(|| {
+        let here = Here::of_value(Implementation::of(service), descriptor).unwrap_or_else(|| {
             let name = service.descriptor.name;
             panic!("a stub of {} can't have a service of {name} for its implementation", descriptor.name)
         });
@@ -281,10 +311,10 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ) -> Result<Self, DecodeError> {
         let taken = from.take_interface()?.downcast().map_err(|_| DecodeError::NoInterface)?;
         let to = match *taken {
-            TakenInterface::There(bound) => To::There(Arc::new(bound)),
+            TakenInterface::There(bound) => To::There(bound),
             TakenInterface::Home(implementation) => {
                 let other = DecodeError::BadValue { of: descriptor.name };
-                To::Here(Arc::new(Here::of_value(implementation).ok_or(other)?))
+                To::Here(Arc::new(Here::of_value(implementation, descriptor).ok_or(other)?))
             }
         };
         Ok(Self::of(to, descriptor))
@@ -325,11 +355,15 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         blocking(|| pass(socket, ticket.as_fd())).map_err(ShareError::System)
     }
 
-    /// The implementation, if it is in this very domain: call it directly.
+    /// The implementation, if it is in this very domain and has no async handlers: call it
+    /// directly.
     #[inline]
     pub fn local(&self) -> Option<Local<'_, L>> {
         match &self.to {
-            To::Here(here) => Some(Local { local: &here.local, _within: within_binding(here.record()) }),
+            To::Here(here) => match &here.local {
+                Callee::Methods(local) => Some(Local { local, _within: within_binding(here.record()) }),
+                Callee::Handlers(_) => None,
+            },
             To::There(_) | To::Anywhere(..) => None,
         }
     }
@@ -346,7 +380,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ///
     /// # Errors
     /// What the procedure returns; or a [`CallError`], each kind with its remedy, converted to that
-    /// type. A stub whose implementation is local has nothing to call and says `Closed`.
+    /// type. A stub whose implementation is local and has no async handlers says `Closed`.
     #[inline(always)]
     pub fn call<A: Encode + ?Sized, V: Carried, E: CarriedError>(
         &self,
@@ -384,7 +418,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             To::Anywhere(resilient, known) => resilient.call::<A, Result<V::Itself, E::Itself>>(
                 procedure, arguments, terms, known, idempotent, failed,
             ),
-            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
+            To::Here(here) => here.call(procedure, arguments).unwrap_or_else(|e| Err(failed(e))),
         }
     }
 
@@ -433,7 +467,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
                     )
                     .await
             }
-            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
+            To::Here(here) => match here.handlers() {
+                Ok(handlers) => {
+                    let called =
+                        local_handlers::call_from_task(handlers, here.record(), procedure, arguments);
+                    called.await.unwrap_or_else(|e| Err(failed(e)))
+                }
+                Err(e) => Err(failed(e)),
+            },
         }
     }
 

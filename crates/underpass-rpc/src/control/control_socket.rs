@@ -18,6 +18,7 @@ use crate::control::peer_death::PeerDeathWatch;
 use crate::control::socket_events::{HandleEvents, NoTicket, SocketEvents};
 use crate::control::timer;
 use crate::payload::file_thread::{self, ReceivedMessage};
+use crate::payload::held_out_of_band::HeldOutOfBand;
 use crate::payload::out_of_band::{Came, PendingOutOfBand};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
 use std::io;
@@ -77,6 +78,8 @@ struct State {
 struct Channel {
     heard_by: Weak<dyn HandleEvents>,
     waiting: PendingOutOfBand,
+    /// The out-of-band parts of replies that wait for room in the socket.
+    held: Vec<HeldOutOfBand>,
 }
 
 /// The events that a turn of reading has brought, by channel.
@@ -112,7 +115,8 @@ impl ControlSocket {
     pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn HandleEvents>) {
         let channel = usize::from(channel);
         self.with(|state| {
-            state.channels[channel] = Some(Channel { heard_by: end, waiting: PendingOutOfBand::default() });
+            let waiting = PendingOutOfBand::default();
+            state.channels[channel] = Some(Channel { heard_by: end, waiting, held: Vec::new() });
         });
     }
 
@@ -420,6 +424,16 @@ impl ControlSocket {
         })
     }
 
+    /// What is held for `channel` until the socket has room.
+    pub(crate) fn held<R>(&self, channel: u8, act: impl FnOnce(&mut Vec<HeldOutOfBand>) -> R) -> Option<R> {
+        self.with(|state| state.channels[usize::from(channel)].as_mut().map(|channel| act(&mut channel.held)))
+    }
+
+    /// The account to which the peer's files are charged.
+    pub(crate) fn unclosed(&self) -> &Arc<Unclosed> {
+        &self.unclosed
+    }
+
     /// Takes the out-of-band message for `slot` of `channel`, after the slot's message has come.
     /// `None` if there is none, which no honest peer causes. The calling thread waits while a file
     /// thread receives it.
@@ -488,6 +502,7 @@ impl ControlSocket {
     pub(crate) fn forget_all(&self, channel: u8) {
         self.peer_death.leave();
         drop(self.waiting(channel, std::mem::take));
+        drop(self.held(channel, std::mem::take));
     }
 }
 

@@ -1,9 +1,11 @@
 //! One channel's part of its binding's socket: what it sends, and what has come and waits for it.
 
+use crate::binding::interface_exchange::GivenRows;
 use crate::binding::limits::ChannelQuota;
 use crate::control::control_socket::ControlSocket;
 use crate::control::messages::{ControlMessage, REVERSE};
 use crate::control::socket_events::{HandleEvents, NoTicket};
+use crate::payload::held_out_of_band::{HeldOutOfBand, PassedHeld};
 use crate::payload::out_of_band::{BytesLocation, Came, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered, OverflowBuffers};
 use std::io;
@@ -143,6 +145,73 @@ impl ChannelMailbox {
             payload_file.into_iter().chain(out_of_band.files.iter().map(OwnedFd::as_fd)).collect();
         self.entered(1 + spent + FILE_OUT * out_of_band.files.len() as u64);
         self.send(announcement, &files)
+    }
+
+    /// The same for a reply. If the socket is full, holds the message until
+    /// [`pass_held`](Self::pass_held) finds room.
+    ///
+    /// # Errors
+    /// Those of the socket. The socket is full, and the peer's user may have no more files.
+    pub(crate) fn pass_or_hold(&self, slot: u16, out_of_band: OutOfBand) -> io::Result<()> {
+        match self.pass(slot, &out_of_band) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let held = HeldOutOfBand::new(slot, out_of_band, self.control.unclosed())?;
+                self.replace_held(slot, Some(held));
+                Ok(())
+            }
+            passed => passed,
+        }
+    }
+
+    /// Whether the out-of-band part of the reply of `slot` is held.
+    #[cold]
+    pub(crate) fn holds(&self, slot: u16) -> bool {
+        self.control.held(self.channel, |held| held.iter().any(|held| held.slot == slot)).unwrap_or(false)
+    }
+
+    /// The interfaces of this reply, which is held.
+    pub(crate) fn hold_rows(&self, slot: u16, rows: GivenRows) {
+        let mut rows = Some(rows);
+        self.control.held(self.channel, |held| {
+            if let Some(held) = held.iter_mut().find(|held| held.slot == slot) {
+                held.rows = rows.take();
+            }
+        });
+        // Without the lock: if the channel has ended, they are closed.
+        drop(rows);
+    }
+
+    /// Passes what is held for `slot`, if the socket has room by now. The clerk alone calls it.
+    pub(crate) fn pass_held(&self, slot: u16) -> PassedHeld {
+        let Some(held) = self.replace_held(slot, None) else { return PassedHeld::NotHeld };
+        match self.pass(slot, &held.out_of_band) {
+            Ok(()) => {
+                held.was_sent();
+                PassedHeld::Sent
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.replace_held(slot, Some(held));
+                PassedHeld::Full
+            }
+            Err(e) => PassedHeld::Failed(e),
+        }
+    }
+
+    /// Drops what is held for `slot`: the reply goes without it.
+    pub(crate) fn forget_held(&self, slot: u16) {
+        drop(self.replace_held(slot, None));
+    }
+
+    /// Returns what was held for `slot`, to be dropped without the lock.
+    fn replace_held(&self, slot: u16, by: Option<HeldOutOfBand>) -> Option<HeldOutOfBand> {
+        self.control
+            .held(self.channel, |held| {
+                let place = held.iter().position(|held| held.slot == slot);
+                let before = place.map(|place| held.swap_remove(place));
+                held.extend(by);
+                before
+            })
+            .flatten()
     }
 
     /// System calls made for out-of-band messages since the last call of this function.

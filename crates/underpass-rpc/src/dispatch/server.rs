@@ -3,6 +3,7 @@
 mod admission;
 mod bounded;
 mod events;
+mod held_replies;
 mod late;
 mod line;
 mod overflow_count;
@@ -384,8 +385,10 @@ impl ServerEnd {
 
     #[inline(always)]
     fn send(&self, reply: &Cell, slot: &Served) {
-        if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
-            self.was_large();
+        if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer)
+            && self.holds_large(reply)
+        {
+            return;
         }
         self.reply(reply, slot);
     }
@@ -460,6 +463,7 @@ impl ServerEnd {
         /// The first is enough for a message. The second fits into a cell together with its length;
         /// it is used if the message needs a file and there is none.
         const MOST: [usize; 2] = [1024, INLINE - 1];
+        self.mailbox.forget_held(slot);
         let told = MOST.into_iter().find_map(|most| {
             let mut cell = Cell::new(slot, status as u16);
             let why = &why[..why.floor_char_boundary(most)];

@@ -89,12 +89,15 @@ fn fill_any<const BEGIN: usize>(
 ) -> Result<(), Unsent> {
     let (control, at) = (mailbox.control(), (mailbox.number(), cell.slot()));
     let is_reply = BEGIN != IN_REQUEST;
-    let given: GivenRows<'_> =
+    let given: GivenRows =
         control.interfaces().give(control, interfaces, at, is_reply).map_err(Unsent::NoResources)?;
     fill::<BEGIN, _>(channel, mailbox, cell, &WithWords { words: &given.words, value, size })?;
     let what = if is_reply { Status::DoneWithInterfaces as u16 } else { cell.what() | WITH_INTERFACES };
     cell.ids = Ids::new(cell.slot(), what);
-    given.sent();
+    match is_reply && mailbox.holds(cell.slot()) {
+        true => mailbox.hold_rows(cell.slot(), given),
+        false => given.sent(),
+    }
     failpoint!("interface-filled");
     Ok(())
 }

@@ -50,6 +50,15 @@ impl OutOfBand<PassedFiles> {
 }
 
 impl OutOfBand {
+    /// How many open files this domain keeps for it.
+    pub(crate) fn files_to_send(&self) -> usize {
+        self.files.len()
+            + usize::from(matches!(
+                self.bytes,
+                BytesLocation::PayloadFile(..) | BytesLocation::NewOverflowBuffer(..)
+            ))
+    }
+
     /// The announcement to send with it.
     pub(crate) fn announcement(&self, slot: u16) -> io::Result<ControlMessage> {
         let files = self.files.len();

@@ -4,7 +4,7 @@
 use crate::binding::interface_exchange::{GivenInterface, TakenInterface};
 use crate::control::mailbox::ChannelMailbox;
 use crate::payload::interfaces::{fill_with_interfaces, given, next_interface};
-use crate::payload::message::{Bytes as MessageBytes, Unsent};
+use crate::payload::message::{Bytes as MessageBytes, IN_REPLY, Unsent};
 use crate::payload::out_of_band::{BytesLocation, OutOfBand};
 use crate::payload::overflow_buffers::{MappedOverflow, Numbered};
 use crate::payload::passed_file::PassedFiles;
@@ -105,7 +105,11 @@ pub(crate) fn fill_out_of_band<const BEGIN: usize, T: Encode + ?Sized>(
         }
     };
     failpoint!("file-made");
-    mailbox.pass(cell.slot(), &out_of_band).map_err(|e| match e.kind() {
+    let passed = match BEGIN {
+        IN_REPLY => mailbox.pass_or_hold(cell.slot(), out_of_band),
+        _ => mailbox.pass(cell.slot(), &out_of_band),
+    };
+    passed.map_err(|e| match e.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Unsent::NoPeer,
         _ => Unsent::NoResources(e),
     })?;

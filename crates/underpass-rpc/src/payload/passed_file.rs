@@ -60,6 +60,15 @@ impl Unclosed {
         room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
     }
 
+    /// The same for `count` files that wait to be sent to the user.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the user has none left.
+    pub(crate) fn room_for_files(&self, count: usize) -> io::Result<Option<FileQuota>> {
+        let room = self.charge.as_ref().map(|charge| charge.room_for_files(count));
+        room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
+    }
+
     /// A file has come, and is not taken out yet.
     fn came(self: &Arc<Self>) -> Untaken {
         Untaken { unclosed: self.clone(), _of_user: self.charge.as_ref().map(ChannelCharge::one_file) }

@@ -64,6 +64,11 @@ enum SharedLaterBytes {
 }
 
 impl SharedLater {
+    /// These bytes, in this process's own memory.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self(SharedLaterBytes::Here(bytes))
+    }
+
     /// The argument, for the handler to read.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 //!
 //! The steps and their proof are in `dispatch/late/README.md`.
 
+use super::held_replies::HeldReplies;
 use super::{Served, ServerEnd, by};
 use crate::binding::limits::LateQuota;
 use crate::binding::row::BindingRow;
@@ -38,6 +39,8 @@ pub(super) struct LateCalls {
     /// How many requests may still be taken though the user has as many calls under way as it may,
     /// because the request that collects may lie behind them.
     overdraft: AtomicU32,
+    /// The replies of the channel, late or not, that wait for room in the socket.
+    pub(super) held: HeldReplies,
 }
 
 #[derive(Default)]
@@ -330,28 +333,49 @@ impl ServerEnd {
             drop(state);
             drop(held);
             if let Some((Ready { number, answer, quota, .. }, slot)) = taken {
-                self.post_late(number, answer, slot);
-                drop(quota);
+                self.post_late(number, answer, slot, quota);
             }
-            let _held = critical();
-            self.late.state().posting -= 1;
         }
     }
 
-    fn post_late(&self, number: u64, answer: LateAnswer, slot: u16) {
+    /// An answer was posted, or will never be.
+    pub(super) fn late_was_posted(&self, quota: LateQuota) {
+        drop(quota);
+        let _held = critical();
+        self.late.state().posting -= 1;
+    }
+
+    fn post_late(&self, number: u64, answer: LateAnswer, slot: u16, quota: LateQuota) {
         let reply = self.made(answer, slot);
         let mut numbers = [0; SECTION_NUMBERS];
         numbers[0] = number;
         self.channel.section_words(slot).write(numbers);
         if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
+            if self.waits_for_room(&reply) {
+                return self.hold_reply(reply, Some(quota));
+            }
         }
         failpoint!("server-collected");
+        self.post_collected(&reply);
+        self.late_was_posted(quota);
+    }
+
+    fn post_collected(&self, reply: &Cell) {
         let inside = self.lock.enter();
-        let doorbell = self.post(&reply);
-        self.slots[usize::from(slot)].by.store(by::NOBODY, Ordering::Relaxed);
+        let doorbell = self.post(reply);
+        self.slots[usize::from(reply.slot())].by.store(by::NOBODY, Ordering::Relaxed);
         drop(inside);
         self.posted(doorbell);
+    }
+
+    /// Posts an answer that waited for room in the socket, or says that there was none.
+    pub(super) fn post_held_late(&self, reply: &Cell, quota: LateQuota) {
+        self.post_collected(reply);
+        self.late_was_posted(quota);
+        if !on_user_thread() && self.unnotified.take() {
+            self.wake_spare_now();
+        }
     }
 
     /// The client says that nobody waits any more for the late call of this number. If it has ended
