@@ -430,6 +430,19 @@ impl FileCacheClient {
             ),
         }
     }
+    /// As [`new`](Self::new), of an implementation with async handlers. Each call is handed to
+    /// `spawn`, which starts it on an executor, also if the caller is in this domain.
+    ///
+    /// A blocking method must not be called on a thread that the executor needs: the caller
+    /// waits for the handler. Use the methods that end in `_async` there.
+    pub fn of_handlers(
+        __implementation: impl FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __spawn: impl ::core::ops::Fn(
+            ::underpass::__private::Handler,
+        ) + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {
+        Self::of_service(FileCacheAsync::serve(__implementation, __spawn))
+    }
 }
 #[automatically_derived]
 impl ::underpass::__private::wire::Encode for FileCacheClient {
@@ -580,15 +593,14 @@ pub trait FileCacheAsync {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __stub = __FileCacheAsyncDispatch {
+        let __stub = ::std::sync::Arc::new(__FileCacheAsyncDispatch {
             implementation: ::std::sync::Arc::new(self),
             spawn: ::std::boxed::Box::new(spawn),
-        };
-        ::underpass::__private::Service::new(
-            FileCacheClient::descriptor(),
-            ::std::sync::Arc::new(__stub),
-            ::std::sync::Arc::new(()),
-        )
+        });
+        let __local = ::std::sync::Arc::clone(&__stub);
+        ::underpass::__private::Service::new::<
+            dyn ::underpass::__private::DispatchLocal,
+        >(FileCacheClient::descriptor(), __stub, __local)
     }
 }
 /// The server stub of [`FileCacheAsync`].
@@ -599,13 +611,14 @@ struct __FileCacheAsyncDispatch<__T> {
 }
 #[automatically_derived]
 #[allow(deprecated)]
-impl<__T> ::underpass::__private::Dispatch for __FileCacheAsyncDispatch<__T>
+impl<__T> __FileCacheAsyncDispatch<__T>
 where
     __T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
-    fn dispatch(
+    #[inline]
+    fn run(
         &self,
-        __call: &mut ::underpass::__private::IncomingCall<'_>,
+        __call: &mut impl ::underpass::__private::HandlerCall,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match __call.procedure() {
             0u16 => {
@@ -656,5 +669,29 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+#[automatically_derived]
+impl<__T> ::underpass::__private::Dispatch for __FileCacheAsyncDispatch<__T>
+where
+    __T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        self.run(__call)
+    }
+}
+#[automatically_derived]
+impl<__T> ::underpass::__private::DispatchLocal for __FileCacheAsyncDispatch<__T>
+where
+    __T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch_local(
+        &self,
+        __call: &mut ::underpass::__private::LocalCall,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        self.run(__call)
     }
 }

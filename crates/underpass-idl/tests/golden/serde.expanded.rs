@@ -355,25 +355,28 @@ impl SearchClient {
             .map(|::underpass::__private::wire::Serde(__value)| __value)
     }
 }
-#[allow(dead_code)]
+#[allow(dead_code, clippy::implied_bounds_in_impls)]
 impl SearchClient {
     /// A stub of this implementation, which calls it directly. It is a value: a method can
     /// return it or take it, and another domain then calls the implementation by its own
     /// stub. The implementation is dropped when nobody has a stub of it any more, here or
     /// there.
     fn new(
-        implementation: impl Search + ::core::marker::Send + ::core::marker::Sync + 'static,
+        __implementation: impl Search + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> Self {
-        Self::of_service(Search::serve(implementation))
+        Self::of_service(Search::serve(__implementation))
     }
     /// As [`new`](Self::new), of a service of the interface, such as an exclusive one. The
     /// options of the service don't matter.
     ///
     /// # Panics
     /// If the service is one of another interface.
-    fn of_service(service: ::underpass::__private::Service) -> Self {
+    fn of_service(__service: ::underpass::__private::Service) -> Self {
         Self {
-            stub: ::underpass::__private::Stub::of_service(&service, Self::descriptor()),
+            stub: ::underpass::__private::Stub::of_service(
+                &__service,
+                Self::descriptor(),
+            ),
         }
     }
 }
