@@ -49,8 +49,9 @@ pub(crate) struct Bound {
     end: Arc<ClientEnd>,
     row: Arc<ClientRow>,
     connection: Arc<ServerConnection>,
-    /// Names the state that the server keeps for its clients, if the server named it.
-    state: Option<u128>,
+    /// Names the state that the server keeps for its clients, if the server named it. A value has
+    /// none, and there are many values.
+    state: Option<Box<u128>>,
     /// What it counts as for the user of a client that has given it.
     charge: Option<InterfaceQuota>,
 }
@@ -71,7 +72,8 @@ impl Bound {
     }
 
     fn over(connection: Arc<ServerConnection>, tag: Tag, state: Option<u128>) -> Self {
-        Self { end: connection.end().clone(), row: connection.add_row(tag), connection, state, charge: None }
+        let (end, row) = (connection.end().clone(), connection.add_row(tag));
+        Self { end, row, connection, state: state.map(Box::new), charge: None }
     }
 
     /// A row that the peer has given as a value. If there is no room for it, it is released.

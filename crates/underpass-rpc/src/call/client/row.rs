@@ -30,7 +30,8 @@ pub(crate) struct ClientRow {
     open: AtomicU64,
     tag: Tag,
     count: SlotCount,
-    why: Mutex<Option<Ending>>,
+    /// Set in few of the rows, and there may be many.
+    why: Mutex<Option<Box<Ending>>>,
     turns_away: AtomicBool,
     /// How many slots of each channel the server may hold though nobody waits for their calls.
     quarantine: AtomicU32,
@@ -70,12 +71,12 @@ impl ClientRow {
 
     /// Closes it. Returns `false` if it was closed.
     pub(super) fn close(&self, ending: Ending) -> bool {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Box::new(ending));
         self.open.swap(CLOSED, Ordering::Relaxed) != CLOSED
     }
 
     fn ending(&self) -> Option<Ending> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).as_deref().cloned()
     }
 
     /// Whether it is certain that the server takes no more calls over this row.
