@@ -69,9 +69,9 @@
 //! `keep ID` call that method of it. `relay` and `relay-async` export a `Relay`.
 //!
 //! `underpass-test-server NAME vault`, `vault-shared` and `vault-few N` export a `Vault`: that may
-//! be passed on, or with N interfaces as values at most for its user. `vault-replace` exports one in
-//! place of the current server. `underpass-test-server NAME hold-values` imports it, and obeys its
-//! standard input.
+//! be passed on, or with N interfaces as values at most for its user. `vault-replace` exports one
+//! in place of the current server. `underpass-test-server NAME hold-values` imports it, and obeys
+//! its standard input.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]

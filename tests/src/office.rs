@@ -26,8 +26,8 @@ pub trait Office {
     fn another(&self) -> Result<OfficeClient, CallError>;
     /// Returns what `sink` makes of `n`.
     fn tell(&self, sink: SinkClient, n: u64) -> Result<u64, CallError>;
-    /// Has `other` play with an office of this domain, unless `left` is zero. Returns how many calls
-    /// there were.
+    /// Has `other` play with an office of this domain, unless `left` is zero. Returns how many
+    /// calls there were.
     fn play(&self, other: OfficeClient, left: u32) -> Result<u32, CallError>;
     /// Ends only when it is dropped.
     fn stay(&self) -> Result<(), CallError>;
