@@ -154,8 +154,7 @@ impl RingMemory for Region {
 
     #[inline]
     fn prefetch_for_read(line: &CacheLine) {
-        // SAFETY: a prefetch touches no memory, whatever the address.
-        unsafe { asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+        prefetch_for_read(line.as_ptr().cast());
     }
 
     #[inline]
@@ -164,9 +163,16 @@ impl RingMemory for Region {
     }
 }
 
+/// Prefetches the line of `address`: a hint.
+#[inline]
+pub(crate) fn prefetch_for_read(address: *const u8) {
+    // SAFETY: a prefetch touches no memory, whatever the address.
+    unsafe { asm!("prefetcht0 [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}
+
 /// Prefetches the line of `address` for writing: a hint.
 #[inline]
-fn prefetch_for_write(address: *const u8) {
+pub(crate) fn prefetch_for_write(address: *const u8) {
     // In assembly, because the compiler emits a prefetch for reading where the target may lack this
     // one. On a processor that lacks it, it does nothing.
     //

@@ -118,6 +118,8 @@ pub use wait::section::{
     AtWaits, SectionToken, in_section, outside_section, section_numbers, with_section_numbers,
 };
 #[cfg(not(underpass_loom))]
+pub use wait::spin_for::WaitSpin;
+#[cfg(not(underpass_loom))]
 pub use wait::suspend::{me, suspend, suspend_as_call};
 #[cfg(not(underpass_loom))]
 pub use wait::wait_on::{BlocksAtOnce, Opens, alone, defers_wake_up, force, wait_on, wait_registered};

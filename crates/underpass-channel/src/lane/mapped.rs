@@ -5,6 +5,7 @@
 use crate::lane::memory::{COUNTS, FIRST_COUNT, LaneEnd, LaneMemory, LaneWord};
 use crate::lane::sizes::{LaneSizes, RING};
 use crate::opaque_copy::copy;
+use crate::region::{prefetch_for_read, prefetch_for_write};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use underpass_os::Memory;
@@ -89,6 +90,28 @@ impl LaneMemory for MappedLane {
         // SAFETY: the source has the bytes as `place` has asserted and stays mapped; the target is
         // a slice of ours.
         unsafe { copy(from, out.as_mut_ptr(), out.len()) };
+    }
+
+    #[inline]
+    fn append(&self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let from = self.place(at, len);
+        out.reserve(len);
+        let room = out.spare_capacity_mut().as_mut_ptr().cast();
+        // SAFETY: the source has the bytes as `place` has asserted and stays mapped; the target has
+        // room for them, which was reserved just now.
+        unsafe { copy(from, room, len) };
+        // SAFETY: the room was reserved, and all of it was written just now.
+        unsafe { out.set_len(out.len() + len) };
+    }
+
+    #[inline]
+    fn fetch_for_writing(&self, at: usize) {
+        prefetch_for_write(self.memory.base().as_ptr().wrapping_add(RING + at));
+    }
+
+    #[inline]
+    fn fetch_for_reading(&self, at: usize) {
+        prefetch_for_read(self.memory.base().as_ptr().wrapping_add(RING + at));
     }
 
     #[inline]

@@ -54,6 +54,9 @@ impl LaneEnd {
     }
 }
 
+/// Bytes of a cache line. A ring begins at the beginning of one.
+const LINE: u64 = 64;
+
 /// How many counts a lane has.
 pub const COUNTS: usize = 64;
 
@@ -85,6 +88,23 @@ pub trait LaneMemory {
     /// # Panics
     /// If the ring ends before the bytes do.
     fn get(&self, at: usize, out: &mut [u8]);
+
+    /// As [`get`](Self::get), for `len` bytes that are appended to `out`.
+    ///
+    /// # Panics
+    /// If the ring ends before the bytes do.
+    fn append(&self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let old = out.len();
+        out.resize(old + len, 0);
+        self.get(at, &mut out[old..]);
+    }
+
+    /// Has this processor fetch the line of byte `at` of the ring, which the sender is about to
+    /// write: a hint.
+    fn fetch_for_writing(&self, _at: usize) {}
+
+    /// The same, for the receiver, which is about to read.
+    fn fetch_for_reading(&self, _at: usize) {}
 
     /// The sender tells that it will post no more, and why. `why` is not 0. Its meaning is up to
     /// the lane's user.
@@ -209,6 +229,33 @@ impl<M: LaneMemory> RecordRing<M> {
         }
     }
 
+    /// Appends `len` bytes at `position` to `out`. They are no more than the ring has.
+    #[inline]
+    pub(crate) fn append(&self, position: u64, len: usize, out: &mut Vec<u8>) {
+        let (at, room) = self.place(position);
+        let first = room.min(len);
+        self.memory.append(at, first, out);
+        if first < len {
+            self.memory.append(0, len - first, out);
+        }
+    }
+
+    /// Has this processor fetch the lines of `len` bytes at `position`, to write there.
+    #[inline]
+    pub(crate) fn fetch_for_writing(&self, position: u64, len: u64) {
+        for line in position / LINE..(position + len).div_ceil(LINE) {
+            self.memory.fetch_for_writing(self.place(line * LINE).0);
+        }
+    }
+
+    /// Has this processor fetch the lines of `len` bytes at `position`, to read there.
+    #[inline]
+    pub(crate) fn fetch_for_reading(&self, position: u64, len: u64) {
+        for line in position / LINE..(position.wrapping_add(len)).div_ceil(LINE) {
+            self.memory.fetch_for_reading(self.place(line * LINE).0);
+        }
+    }
+
     /// Where `position` lies, and how many bytes there are from it to the end of the ring.
     #[inline]
     fn place(&self, position: u64) -> (usize, usize) {
@@ -219,11 +266,13 @@ impl<M: LaneMemory> RecordRing<M> {
     #[inline]
     pub(crate) fn put_head(&self, position: u64, head: RecordHead) {
         let first = u64::from(head.len) | u64::from(head.stamp_ms) << 32;
-        let mut bytes = [0; HEAD];
-        bytes[..8].copy_from_slice(&first.to_le_bytes());
-        bytes[8..].copy_from_slice(&head.number.to_le_bytes());
         // Records begin at multiples of a head, so a head lies in one piece.
-        self.memory.put(self.place(position).0, &bytes);
+        let at = self.place(position).0;
+        // Two copies. A copy of both words at once would load what two stores have just written.
+        // Such a load waits until all earlier stores are in memory, and those of the record are to
+        // lines that the receiver's cache holds (decisions 0021 and 0072).
+        self.memory.put(at, &first.to_le_bytes());
+        self.memory.put(at + HEAD / 2, &head.number.to_le_bytes());
     }
 
     #[inline]

@@ -10,6 +10,11 @@ use std::sync::Arc;
 use underpass_seam::atomic::{Ordering, fence};
 use underpass_wire::Sink;
 
+/// How far ahead of its position a sender fetches lines, in bytes, and for records of what length
+/// at most. Longer ones are written by moves that the processor overlaps by itself.
+const AHEAD: u64 = 1024;
+const MOST_FETCHED: u64 = 512;
+
 /// Why nothing was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unposted {
@@ -30,7 +35,8 @@ pub enum Unposted {
 /// | `posted`, `end` | the number of messages that were posted, and the position of the next record |
 /// | `first` | the number of the oldest message that is neither known to be taken nor given up |
 /// | `taken` | the last value of `Taken` that was seen |
-/// | `starts` | where the record of each message from `first` on begins, by its number modulo the length |
+/// | `free` | the position up to which no untaken record lies, as far as this end knows |
+/// | `starts` | where the record of each message from `first` on begins, by its number modulo the length, a power of two |
 #[derive(Debug)]
 pub struct LaneSender<M> {
     ring: RecordRing<M>,
@@ -38,6 +44,7 @@ pub struct LaneSender<M> {
     posted: u64,
     end: u64,
     first: u64,
+    free: u64,
     taken: u64,
     dropped: u64,
     counted: u64,
@@ -48,7 +55,7 @@ pub struct LaneSender<M> {
 impl<M: LaneMemory> LaneSender<M> {
     /// The sending end of fresh memory.
     pub fn new(memory: Arc<M>, sizes: LaneSizes) -> Self {
-        let starts = vec![0; sizes.items()].into_boxed_slice();
+        let starts = vec![0; sizes.items().next_power_of_two()].into_boxed_slice();
         let ring = RecordRing::new(memory, &sizes);
         Self {
             ring,
@@ -56,6 +63,7 @@ impl<M: LaneMemory> LaneSender<M> {
             posted: 0,
             end: 0,
             first: 0,
+            free: sizes.bytes() as u64,
             taken: 0,
             dropped: 0,
             counted: 0,
@@ -134,15 +142,24 @@ impl<M: LaneMemory> LaneSender<M> {
     fn oldest(&self) -> u64 {
         match self.first == self.posted {
             true => self.end,
-            false => self.starts[(self.first % self.starts.len() as u64) as usize],
+            false => self.starts[self.place(self.first)],
         }
+    }
+
+    /// Where the start of message `number` is noted.
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & (self.starts.len() - 1)
     }
 
     #[inline]
     fn has_room(&self, most: usize) -> bool {
-        let used = self.end - self.oldest();
-        self.posted - self.first < self.starts.len() as u64
-            && used + record(most) as u64 <= self.sizes.bytes() as u64
+        self.posted - self.first < self.sizes.items() as u64 && self.end + record(most) as u64 <= self.free
+    }
+
+    /// The oldest message is another one now.
+    fn frees(&mut self) {
+        self.free = self.oldest() + self.sizes.bytes() as u64;
     }
 
     #[cold]
@@ -158,6 +175,7 @@ impl<M: LaneMemory> LaneSender<M> {
         while !self.has_room(most) {
             self.first += 1;
             self.dropped += 1;
+            self.frees();
         }
         // SYNC with `Oldest` load in `LaneReceiver::catch_up`: `Posted` of the record there.
         self.ring.memory.word(LaneWord::Oldest).store(self.oldest(), Ordering::Release);
@@ -177,6 +195,7 @@ impl<M: LaneMemory> LaneSender<M> {
         }
         self.taken = taken;
         self.first = self.first.max(taken);
+        self.frees();
         Ok(())
     }
 
@@ -266,7 +285,7 @@ impl<M: LaneMemory> LaneSender<M> {
     fn posted_bytes(&self, number: u64) -> Option<Vec<u8>> {
         let start = |number: u64| match number == self.posted {
             true => self.end,
-            false => self.starts[(number % self.starts.len() as u64) as usize],
+            false => self.starts[self.place(number)],
         };
         let (begin, end) = (start(number), start(number + 1));
         let len = self.ring.head(begin).len as usize;
@@ -283,12 +302,24 @@ impl<M: LaneMemory> LaneSender<M> {
     fn publish(&mut self, len: usize, stamp_ms: u32) -> u64 {
         let number = self.posted;
         self.ring.put_head(self.end, RecordHead { len: len as u32, stamp_ms, number });
-        self.starts[(number % self.starts.len() as u64) as usize] = self.end;
+        let (begun, place) = (self.end, self.place(number));
+        self.starts[place] = begun;
         self.end += record(len) as u64;
         self.posted += 1;
         // SYNC with `Posted` load in `LaneReceiver`: the record.
         self.ring.memory.word(LaneWord::Posted).store(self.posted, Ordering::Release);
+        self.fetch_ahead(self.end - begun);
         number
+    }
+
+    /// The receiver's cache holds the lines that are written next. To fetch one takes longer than
+    /// to write a small message, so they are fetched while others are written.
+    #[inline]
+    fn fetch_ahead(&self, len: u64) {
+        // No line of an untaken record: the receiver is about to read there.
+        if len <= MOST_FETCHED && self.end + AHEAD + len <= self.free {
+            self.ring.fetch_for_writing(self.end + AHEAD, len);
+        }
     }
 }
 

@@ -7,10 +7,11 @@ use crate::stream::words::{ABANDONED, ENDED_WITH_BINDING, FAILURE, FINISHED, ITE
 use crate::wait_until::WaitUntil;
 use crate::waiters::Unwoken;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use underpass_channel::{Doorbell, Fence, LaneReceiver, MappedLane};
 use underpass_os::{barrier, failpoint, fork};
+use underpass_threads::WaitSpin;
 use underpass_wire::{Schema, from_bytes};
 
 /// The reader's end, with what only the reader knows.
@@ -21,6 +22,8 @@ pub(crate) struct OpenStream {
     fence: Fence,
     /// Where the bytes of the next record are copied to.
     bytes: Vec<u8>,
+    /// What was learnt of how soon items come.
+    spin: Mutex<WaitSpin>,
     /// Once the stream is over: what is still to be taken.
     rest: Option<Rest>,
 }
@@ -57,7 +60,7 @@ impl OpenStream {
         // The writer says `light` if barriers reach it.
         let fence = if taken.light && barrier::register() { Fence::Light } else { Fence::Full };
         let receiver = LaneReceiver::new(memory, taken.sizes);
-        Ok(Self { receiver, end, fence, bytes: Vec::new(), rest: None })
+        Ok(Self { receiver, end, fence, bytes: Vec::new(), spin: Mutex::default(), rest: None })
     }
 
     pub(crate) fn end(&self) -> &Arc<ReaderEnd> {
@@ -114,21 +117,35 @@ impl OpenStream {
         }
         self.receiver.announce_wait();
         barrier::heavy();
-        // Counts mean nothing to a stream.
-        let has_items = self.receiver.posted() != self.receiver.position();
-        has_items || self.receiver.is_finished() || self.end.over() != 0
+        self.has_come()
     }
 
     #[cold]
     fn wait<E>(&mut self, limit: WaitUntil) -> Result<(), StreamError<E>> {
-        if self.announce_wait() {
-            return Ok(());
-        }
-        failpoint!("stream-reader-waits");
-        self.end.waiters.wait(limit).map_err(|why| match why {
-            Unwoken::Late => StreamError::Timeout,
-            Unwoken::Cancelled => StreamError::Cancelled,
-        })
+        let mut spin = std::mem::take(self.spin.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let waited = spin.spin_then(
+            self,
+            |own| own.has_come(),
+            |_| limit.is_over(),
+            |own| {
+                if own.announce_wait() {
+                    return Ok(());
+                }
+                failpoint!("stream-reader-waits");
+                own.end.waiters.wait(limit).map_err(|why| match why {
+                    Unwoken::Late => StreamError::Timeout,
+                    Unwoken::Cancelled => StreamError::Cancelled,
+                })
+            },
+        );
+        *self.spin.get_mut().unwrap_or_else(PoisonError::into_inner) = spin;
+        waited.unwrap_or(Ok(()))
+    }
+
+    /// Whether a look may find something. Counts mean nothing to a stream.
+    fn has_come(&self) -> bool {
+        let has_items = self.receiver.posted() != self.receiver.position();
+        has_items || self.receiver.is_finished() || self.end.over() != 0
     }
 
     /// Takes the next record, if there is one.
