@@ -13,8 +13,8 @@ use underpass_wire::Schema;
 /// the sender has given up or died meanwhile, the reply is discarded.
 #[must_use = "a sender waits for the reply; if this is dropped, it gets an error"]
 pub struct Reply<R: Schema + Send + 'static> {
-    /// `None` once it was given. In a box, since messages are moved from hand to hand.
-    right: Option<Box<DeferredReply<Result<R, PortRefusal>>>>,
+    /// `None` once it was given.
+    right: Option<DeferredReply<Result<R, PortRefusal>>>,
     /// The receiver has the message.
     received: bool,
     /// When the message came, in ms of the clock.
@@ -28,7 +28,7 @@ pub(crate) fn now_ms() -> u32 {
 
 impl<R: Schema + Send + 'static> Reply<R> {
     pub(crate) fn new(right: DeferredReply<Result<R, PortRefusal>>) -> Self {
-        Self { right: Some(Box::new(right)), received: false, came_ms: now_ms() }
+        Self { right: Some(right), received: false, came_ms: now_ms() }
     }
 
     /// When the message came, in ms of the clock modulo 2³².
@@ -68,7 +68,7 @@ impl<R: Schema + Send + 'static> Reply<R> {
     /// How long the sender waits: its deadline, and a future that completes when it gives up. A
     /// clone of it can outlive this.
     pub fn cancellation(&self) -> Option<&Cancellation> {
-        Some(self.right.as_deref()?.cancellation())
+        Some(self.right.as_ref()?.cancellation())
     }
 }
 

@@ -35,11 +35,11 @@ pub(crate) struct EndedValues {
 }
 
 underpass_threads::thread_local! {
-    /// The binding of the call whose late or async reply the thread encodes.
+    /// The binding of the late call whose reply the thread encodes.
     static REPLIES_FOR: RefCell<Option<Arc<BindingRow>>> = const { RefCell::new(None) };
 }
 
-/// Runs `encode` for a call of the binding `row` that no thread runs any more.
+/// Runs `encode` for a call of the binding `row` that has given its slot back.
 pub(crate) fn replies_for<R>(row: &Arc<BindingRow>, encode: impl FnOnce() -> R) -> R {
     let set = |row| REPLIES_FOR.try_with(|of| of.replace(row)).ok().flatten();
     let before = set(Some(row.clone()));
@@ -53,15 +53,15 @@ impl Family {
     /// channel `number` answers a call of it. A callback is made by a handler of it, or by another
     /// thread.
     fn giver(&self, reply: Option<(u8, u16)>) -> Option<Arc<BindingRow>> {
-        let of_thread = REPLIES_FOR.try_with(|of| of.borrow().clone()).ok().flatten();
+        let of_thread = || REPLIES_FOR.try_with(|of| of.borrow().clone()).ok().flatten();
         let is_here = |row: &Arc<BindingRow>| row.family().is_some_and(|family| std::ptr::eq(&*family, self));
         let Some((number, slot)) = reply else {
             return row_of_own_call().filter(is_here).or_else(|| self.any_row());
         };
-        of_thread.filter(is_here).or_else(|| {
-            let ends = self.ends();
-            ends.iter().find(|end| end.mailbox().number() == number)?.binding_of(slot)
-        })
+        // A slot that a late reply has is that of a call which collects, and uses no binding.
+        let ends = self.ends();
+        let of_slot = ends.iter().find(|end| end.mailbox().number() == number);
+        of_slot.and_then(|end| end.binding_of(slot)).or_else(|| of_thread().filter(is_here))
     }
 
     /// Opens a row for `implementation`, which a reply over this slot of this channel gives, or

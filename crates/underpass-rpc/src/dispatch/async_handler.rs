@@ -9,7 +9,6 @@
 //! If the caller gives up or its deadline passes, the handler's future is dropped when the executor
 //! polls it next. It is woken for that.
 
-use crate::binding::passing::replies_for;
 use crate::binding::peer::within_binding;
 use crate::binding::row::BindingRow;
 use crate::control::timer::{self, ClerkTimer};
@@ -21,7 +20,7 @@ use crate::dispatch::server::ServerEnd;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::thread;
 use underpass_channel::Cell;
@@ -39,8 +38,9 @@ pub type Spawn = dyn Fn(Handler) + Send + Sync;
 pub(crate) struct Later {
     end: Arc<ServerEnd>,
     call: Arc<AsyncCall>,
-    /// What the handler knows of its caller's deadline and cancellation.
-    cancellation: Cancellation,
+    /// What the handler knows of its caller's deadline and cancellation. Made when it is first
+    /// asked for: few that reply later ask.
+    cancellation: OnceLock<Box<Cancellation>>,
     watch: SignalWatch,
     /// Wakes the handler at the deadline.
     timer: Option<ClerkTimer>,
@@ -53,7 +53,8 @@ impl Later {
     /// where the client wrote, so that the slot can't be given back before the end.
     pub(crate) fn new(end: Arc<ServerEnd>, row: Arc<BindingRow>, slot: u16, keeps_slot: bool) -> Self {
         let call = end.async_call_begins(row, slot, keeps_slot);
-        let cancellation = Cancellation::of_call(&end, &call);
+        let cancellation = Cancellation::of_bounded(&call).map(Box::new);
+        let cancellation = cancellation.map_or_else(OnceLock::new, OnceLock::from);
         let (watch, timer) = (SignalWatch::default(), None);
         Self { end, call, cancellation, watch, timer, started: false, answered: false }
     }
@@ -62,7 +63,7 @@ impl Later {
     pub(crate) async fn run<R: Encode + Send + 'static>(mut self, handler: impl Future<Output = R> + Send) {
         // `None` once it was dropped.
         let mut handler = pin!(Some(handler));
-        let (record, cancellation) = (self.call.row().record().clone(), self.cancellation.clone());
+        let (record, cancellation) = (self.call.row().record().clone(), self.cancellation().clone());
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: it must not harm the executor.
@@ -101,12 +102,12 @@ impl Later {
     fn is_unwanted_from_now(&mut self, cx: &Context<'_>) -> bool {
         self.watch.wakes(&self.call.signal, cx.waker());
         if self.timer.is_none()
-            && let Some(deadline) = self.cancellation.deadline_ns()
+            && let Some(deadline) = self.cancellation().deadline_ns()
         {
             let call = self.call.clone();
             self.timer = Some(timer::set(deadline, move || call.signal.wake()));
         }
-        self.cancellation.is_unwanted()
+        self.cancellation().is_unwanted()
     }
 
     /// Replies with the result, or says that the handler has panicked. Any thread may do so.
@@ -116,9 +117,7 @@ impl Later {
             return self.reply_without_result(Status::Dropped);
         }
         self.answered = true;
-        let row = self.call.row().clone();
-        let encode = move |end: &ServerEnd, slot| replies_for(&row, || encoded(end, slot, outcome));
-        self.end.async_call_ends(&self.call, encode);
+        self.end.async_call_ends(&self.call, move |end, slot| encoded(end, slot, outcome));
     }
 
     fn reply_without_result(mut self, status: Status) {
@@ -133,7 +132,7 @@ impl Later {
 
     /// What the handler knows of its caller's deadline and cancellation.
     pub(crate) fn cancellation(&self) -> &Cancellation {
-        &self.cancellation
+        self.cancellation.get_or_init(|| Box::new(Cancellation::of_async(&self.end, &self.call)))
     }
 }
 

@@ -20,13 +20,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use underpass_os::clock;
-use underpass_seam::atomic::{Ordering, fence};
+use underpass_seam::atomic::{AtomicBool, Ordering, fence};
 use underpass_threads::{apart, finish, let_calls_end, me};
 
 underpass_threads::thread_local! {
     /// The bounded call that the thread runs, or for which it works.
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
+
+/// Whether this domain has ever served a bounded call.
+static ANY_BOUNDED: AtomicBool = AtomicBool::new(false);
 
 /// The call that a thread serves.
 #[derive(Clone)]
@@ -71,6 +74,13 @@ impl Call {
         let number = end.calls_ended(slot);
         let (nested, asynchronous, signal) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self { number, end, slot, deadline_ns, nested, asynchronous, signal }
+    }
+
+    /// The one that an executor runs over `end`, or that is replied to later.
+    fn of_async(end: Arc<ServerEnd>, call: &Arc<AsyncCall>) -> Self {
+        let (slot, number) = call.origin();
+        let (nested, asynchronous, signal) = (OnceLock::new(), OnceLock::from(call.clone()), OnceLock::new());
+        Self { number, end, slot, deadline_ns: None, nested, asynchronous, signal }
     }
 
     /// The one that the calling thread runs.
@@ -176,16 +186,26 @@ impl Cancellation {
         Instant::now().checked_add(Duration::from_nanos(left))
     }
 
-    /// For `call`, which the calling thread dispatches.
-    pub(crate) fn of_call(end: &Arc<ServerEnd>, call: &Arc<AsyncCall>) -> Self {
-        let of_slot = || Self::of(Call::new(end.clone(), call.slot(), None), SectionNumbers::default());
-        let current = current().filter(|current| !current.works).map(|current| current.wanted);
-        let own = current.unwrap_or_else(of_slot);
+    /// For the bounded call that the calling thread dispatches, if it does. Its handler shares
+    /// `call` with the end.
+    #[inline]
+    pub(crate) fn of_bounded(call: &Arc<AsyncCall>) -> Option<Self> {
+        // Relaxed: a thread that dispatches a bounded call has set it itself.
+        if ANY_BOUNDED.load(Ordering::Relaxed) { Self::of_current(call) } else { None }
+    }
+
+    fn of_current(call: &Arc<AsyncCall>) -> Option<Self> {
+        let own = current().filter(|current| !current.works)?.wanted;
         if let Some(own) = &own.call {
             // Nobody else has set it: the call is dispatched once.
             let _ = own.asynchronous.set(call.clone());
         }
-        own
+        Some(own)
+    }
+
+    /// For `call`, which is not bounded. It may have been dispatched long ago.
+    pub(crate) fn of_async(end: &Arc<ServerEnd>, call: &Arc<AsyncCall>) -> Self {
+        Self::of(Call::of_async(end.clone(), call), SectionNumbers::default())
     }
 
     fn of(call: Call, numbers: SectionNumbers) -> Self {
@@ -307,6 +327,8 @@ pub(crate) fn begin(
     if deadline_ns.is_some() {
         let_calls_end();
     }
+    // Relaxed: see `of_bounded`.
+    ANY_BOUNDED.store(true, Ordering::Relaxed);
     enter(Cancellation::of(Call::new(end, slot, deadline_ns), numbers), false)
 }
 

@@ -6,6 +6,7 @@
 use super::held_replies::HeldReplies;
 use super::{Served, ServerEnd, by};
 use crate::binding::limits::LateQuota;
+use crate::binding::passing::replies_for;
 use crate::binding::row::BindingRow;
 use crate::control::timer;
 use crate::dispatch::incoming::Status;
@@ -253,7 +254,9 @@ impl ServerEnd {
             self.answer(&self.made(answer, slot));
             return call.row().rests();
         };
-        let answer = Box::new(answer);
+        // The slot that it will have belongs to no binding.
+        let row = call.row().clone();
+        let answer = Box::new(move |end: &Self, slot| replies_for(&row, || answer(end, slot)));
         let held = critical();
         let mut state = self.late.state();
         let (_, quota) = state.late.remove(&number).expect("a late call is there until it ends");
