@@ -28,7 +28,6 @@ mod othreads;
 mod placement;
 mod processes;
 mod raven;
-mod raven_senders;
 pub mod raw;
 mod report;
 mod run;

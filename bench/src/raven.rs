@@ -1,6 +1,9 @@
 //! `raven`: a message to a synchronous port, its receipt and its reply, beside a call that does
-//! nothing (Raven, sections 3.1 and 5). Many senders of an asynchronous port are in
-//! `raven_senders.rs`.
+//! nothing (Raven, sections 3.1 and 5). And messages that are not answered, and a port with many
+//! senders.
+
+mod asynchronous;
+mod senders;
 
 use crate::calls::{self, Calls, Probe};
 use crate::catalogue::{Benchmark, Scenario};
@@ -8,7 +11,7 @@ use crate::measure::contest::Subject;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::urpc::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
-use crate::{BenchError, Pinning, raven_senders};
+use crate::{BenchError, Pinning};
 use std::time::Duration;
 use underpass::CallError;
 use underpass::port::sync::{SyncPortOptions, SyncPortSender, SyncSendError};
@@ -30,7 +33,7 @@ const APPEAR: Duration = Duration::from_secs(10);
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
     name: "raven",
-    about: "a message to a synchronous port and its reply, beside a call; a port with a thousand senders",
+    about: "a message to a synchronous port and its reply, beside a call; messages that are not answered, beside crossbeam's channel; a port with a thousand senders",
     scenarios: &[
         Scenario {
             name: "sync/two-processors",
@@ -47,11 +50,25 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             server: serve,
         },
         Scenario {
+            name: "async/1-sender",
+            cases: &["async/1-sender"],
+            pinning: Pinning::Apart,
+            client: |client| asynchronous::measure(client, "async/1-sender", 0),
+            server: asynchronous::serve,
+        },
+        Scenario {
+            name: "async/16-senders",
+            cases: &["async/16-senders"],
+            pinning: Pinning::Apart,
+            client: |client| asynchronous::measure(client, "async/16-senders", 1),
+            server: asynchronous::serve,
+        },
+        Scenario {
             name: "async/senders",
             cases: &["async/senders"],
             pinning: Pinning::Apart,
-            client: |client| raven_senders::measure(client, "async/senders"),
-            server: raven_senders::server,
+            client: |client| senders::measure(client, "async/senders"),
+            server: senders::server,
         },
     ],
 };
