@@ -10,7 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass_os::failpoint::STEPS;
-use underpass_tests::{Numbers, cont, signal, state_of};
+use underpass_os::process::{ProcessState, state_of};
+use underpass_tests::{Numbers, cont, signal, state_of as states_of};
 
 /// The most passes of a step before the process is killed or stopped there.
 const MOST_TIMES: usize = 24;
@@ -141,22 +142,26 @@ impl Victim {
                 return self.ended_with(status, fates);
             }
             if shared.is_done.load(Ordering::Acquire) {
-                // It may have met its fate just now.
+                // It may have met its fate just now: its sockets close before it can be waited for.
+                if matches!(state_of(self.child.id()), ProcessState::Exiting | ProcessState::Gone) {
+                    let status = self.child.wait()?;
+                    return self.ended_with(status, fates);
+                }
                 self.child.kill()?;
                 self.child.wait()?;
                 return Ok(Ended::ByTheSurvivor);
             }
             if meets_it && self.meets_its_fate(journals)? {
-                if self.fate.how == How::Killed {
-                    self.child.kill()?;
-                } else {
+                if self.fate.how != How::Killed {
                     fates.count(self.fate, "stopped");
                     others.go_on()?;
-                    match self.fate.how {
-                        How::Stopped => cont(self.child.id()),
-                        _ => self.child.kill()?,
-                    }
                 }
+                if self.fate.how != How::Stopped {
+                    self.child.kill()?;
+                    let status = self.child.wait()?;
+                    return self.ended_with(status, fates);
+                }
+                cont(self.child.id());
                 meets_it = false;
             }
             std::thread::sleep(GLANCE);
@@ -197,7 +202,7 @@ impl Victim {
 
 /// Whether all kernel threads of `pid` are stopped.
 fn is_stopped(pid: u32) -> bool {
-    let states = state_of(pid);
+    let states = states_of(pid);
     !states.is_empty() && states.chars().all(|state| state == 'T')
 }
 
