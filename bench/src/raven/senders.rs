@@ -28,7 +28,7 @@ const APPEAR: Duration = Duration::from_secs(20);
 
 /// The interface that the client calls.
 #[underpass::interface]
-pub(crate) trait Crowd {
+pub(crate) trait SenderCrowd {
     /// Connects `senders` senders to the port `name`. Ten of them send without an end, and the
     /// others send one message.
     fn connect(&self, name: &str, senders: u64) -> Result<(), CallError>;
@@ -36,7 +36,7 @@ pub(crate) trait Crowd {
 
 struct Senders;
 
-impl Crowd for Senders {
+impl SenderCrowd for Senders {
     fn connect(&self, name: &str, senders: u64) -> Result<(), CallError> {
         let failed = |e: &dyn std::error::Error| CallError::NoResources(Outcome::Executed, e.to_string());
         let connect = |_| PortSender::<u64>::connect_within(name, APPEAR);
@@ -54,7 +54,7 @@ impl Crowd for Senders {
 
 pub(crate) fn server(_: &ChildRole) -> Result<(), BenchError> {
     underpass_os::process::raise_files()?;
-    Ok(calls::exporting(calls::NAME).export(CROWD, Crowd::serve(Senders)).run()?)
+    Ok(calls::exporting(calls::NAME).export(CROWD, SenderCrowd::serve(Senders)).run()?)
 }
 
 /// Receives a message.
@@ -71,7 +71,7 @@ pub(crate) fn measure(client: &ScenarioClient, case: &str) -> Result<(), BenchEr
     let (many_port, many) = PortOptions::new().open::<u64>()?;
     let limits = Limits { bindings: 2 * ALL as usize, memory: u64::MAX, ..Limits::default() };
     let _running = Server::new().limits(limits).export(FEW, few_port).export(MANY, many_port).start()?;
-    let crowd = CrowdClient::import_within(CROWD, APPEAR)?;
+    let crowd = SenderCrowdClient::import_within(CROWD, APPEAR)?;
     crowd.connect(FEW, BUSY)?;
     crowd.connect(MANY, ALL)?;
     // The messages of the quiet ones.
