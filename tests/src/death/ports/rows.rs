@@ -1,4 +1,5 @@
 //! Streams of both directions: servers die, and clients.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use super::journal::Journals;
 use super::messages::pause;
