@@ -2,7 +2,7 @@
 
 use super::journal::Journals;
 use super::victim::{Ended, Shared};
-use super::{CREDITS, GLANCE, MESSAGES, NAME, Outcome, Survivor, holds, id, in_order};
+use super::{CREDITS, GLANCE, MESSAGES, NAME, Outcome, Survivor, holds, id, in_order, round_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 use underpass::port::{
@@ -138,7 +138,7 @@ impl Survivor for Owner {
 pub struct Sender {
     /// What came back of the last owner, and is sent to the next one.
     back: Vec<u64>,
-    /// What any owner has received.
+    /// What owners have received, as far as it may be sent again.
     received: HashSet<u64>,
     told: Told,
 }
@@ -221,7 +221,7 @@ impl Survivor for Sender {
         Ok(())
     }
 
-    fn judge(&mut self, _: u64, ended: Ended, journals: &Journals) -> Outcome {
+    fn judge(&mut self, round: u64, ended: Ended, journals: &Journals) -> Outcome {
         let (noted, told) = (journals.messages.all(), std::mem::take(&mut self.told));
         for &id in &noted {
             holds(self.received.insert(id), || format!("{id} was received twice"))?;
@@ -247,6 +247,9 @@ impl Survivor for Sender {
             holds(told.sent.starts_with(&noted), || format!("{noted:?} were noted, {:?} sent", told.sent))?;
         }
         self.back.splice(0..0, back.into_iter().map(|(_, id)| id));
+        // Nothing older is ever sent again.
+        let oldest = self.back.iter().copied().map(round_of).min().unwrap_or(round);
+        self.received.retain(|&id| round_of(id) >= oldest.min(round));
         Ok(())
     }
 }
