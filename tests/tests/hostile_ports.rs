@@ -53,9 +53,9 @@ struct SenderHello {
 
 impl SenderHello {
     /// What an honest sender says to somebody who then hangs up.
-    fn heard() -> Self {
+    fn heard(of: &str) -> Self {
         Room::directory();
-        let name = Room::name("hears");
+        let name = Room::name(of);
         let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
         let connects = {
             let name = name.clone();
@@ -83,7 +83,7 @@ impl SenderHello {
 #[test]
 fn an_owner_answers_honest_senders_while_another_writes_at_random() {
     let _watchdog = watchdog("an_owner_answers_honest_senders_while_another_writes_at_random");
-    let hello = SenderHello::heard();
+    let hello = SenderHello::heard("heard-by-sender");
     let name = Room::name("lied-to-owner");
     let mut owner = ObedientProcess::start_on(Command::new(PORT).args([&*name, "owner", "8"]), None, "open");
     let honest = SyncPortSender::<Note, u64>::connect(&name).unwrap();
@@ -173,7 +173,7 @@ fn send(name: &str, over: &AtomicBool, violations: &AtomicU64) {
 #[test]
 fn senders_go_on_while_an_owner_writes_at_random() {
     let _watchdog = watchdog("senders_go_on_while_an_owner_writes_at_random");
-    let hash = SenderHello::heard().hashes[0];
+    let hash = SenderHello::heard("heard-by-owner").hashes[0];
     let (name, other) = (Room::name("lying-owner"), Room::name("other-owner"));
     let mut owner = ObedientProcess::start_on(Command::new(PORT).args([&*other, "owner", "8"]), None, "open");
     let honest = SyncPortSender::<Note, u64>::connect(&other).unwrap();

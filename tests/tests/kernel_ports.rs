@@ -63,14 +63,13 @@ fn counted(answer: &str) -> Entries {
     Entries { all: numbers[0], wakes: numbers[1], sleeps: numbers[2] }
 }
 
-/// The counters agree with strace, but for entries that have nothing to do with messages. Of the
-/// clerk and the monitor the counters know only how many entries they make as a rule.
+/// The counters agree with strace about sleeps and wake-ups, but for those that have nothing to do
+/// with messages. `kernel.rs` compares entries of all kinds, for calls.
 fn agree(seen: Seen, own: Entries) {
-    let Entries { all, sleeps, wakes } = seen.entries;
+    let Entries { sleeps, wakes, .. } = seen.entries;
     assert!(sleeps.abs_diff(own.sleeps) <= OTHERS + own.sleeps / 100, "{seen:?}, {own:?}");
     assert!(wakes.abs_diff(own.wakes) <= OTHERS + own.wakes / 100, "{seen:?}, {own:?}");
-    let by_others = all.saturating_sub(seen.of_callers);
-    assert!(all.abs_diff(own.all) <= OTHERS + own.all / 100 + by_others / 4, "{seen:?}, {own:?}");
+    assert!(own.all <= seen.entries.all + OTHERS, "{seen:?}, {own:?}");
 }
 
 /// The worst case of a synchronous port: both domains share a CPU, so each message finds a receiver
