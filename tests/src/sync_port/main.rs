@@ -131,7 +131,7 @@ fn own(name: &str, messages: u64) -> Result<(), Box<dyn Error>> {
     let _running = Server::new().export(name, service).start()?;
     let received = |receiver: &Option<SyncPortReceiver<Note, u64>>| {
         let (note, reply) = receiver.as_ref().ok_or("it is closed")?.recv()?.take();
-        Ok::<(u64, Reply<u64>), Box<dyn Error>>((2 * note.0, reply))
+        Ok::<(u64, Reply<u64>), Box<dyn Error>>((note.0.wrapping_mul(2), reply))
     };
     answer("open")?;
     let mut parked = Vec::new();
@@ -157,7 +157,7 @@ fn own(name: &str, messages: u64) -> Result<(), Box<dyn Error>> {
                 let entries = kernel_entries(first, move || {
                     for _ in 0..second {
                         let (note, reply) = receiver.recv().expect("there are messages").take();
-                        reply.give(2 * note.0);
+                        reply.give(note.0.wrapping_mul(2));
                     }
                 });
                 answer(&entries)?;
