@@ -23,6 +23,7 @@ mod reception;
 mod rows;
 mod scales;
 mod server;
+mod sheet;
 mod shelf;
 mod slow;
 mod store;
@@ -58,6 +59,7 @@ pub use reception::{
 pub use rows::{Ending, Row, Rows, RowsClient, Summed, Table, Torn};
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
+pub use sheet::Sheet;
 pub use shelf::{Board, Shelf, ShelfClient};
 pub use slow::{Slow, SlowAsync, SlowClient, Waiting, all, call_slowly, one_thread};
 pub use store::{DbId, Memory, Store, StoreClient};

@@ -44,6 +44,7 @@ const FACADE: Room = Room {
     name: "underpass",
     rooms: &[
         "underpass-device",
+        "underpass-homed",
         "underpass-io",
         "underpass-macros",
         "underpass-port",
@@ -135,6 +136,22 @@ const ROOMS: &[Room] = &[
         ],
         outside: Some(&["loom"]),
         because: "regions are exported by an interface; their threads are suspended and woken; of channels they know how bytes are copied",
+    },
+    Room {
+        name: "underpass-homed",
+        tests: &["underpass"],
+        rooms: &[
+            "underpass-channel",
+            "underpass-macros",
+            "underpass-os",
+            "underpass-rpc",
+            "underpass-seam",
+            "underpass-shared",
+            "underpass-sync",
+            "underpass-wire",
+        ],
+        outside: Some(&["loom"]),
+        because: "an object is opened by an interface, and holds the data that regions hold; of channels it knows how bytes are copied",
     },
     Room {
         name: "underpass-sync",

@@ -2,7 +2,8 @@
 //!
 //! *Decides* how Underpass asks the kernel for each thing that it needs:
 //!
-//! * memory that two domains share ([`Memory`], [`SealedMemory`]) and stacks ([`StackMemory`]);
+//! * memory that two domains share ([`Memory`], [`SealedMemory`]) or one publishes ([`published`]),
+//!   and stacks ([`StackMemory`]);
 //! * sleeping and waking ([`futex`]), and barriers that reach into other processes ([`barrier`]);
 //! * names and connections ([`Listening`], [`Socket`]);
 //! * processors ([`cpu`], [`quota`]) and kernel threads ([`thread`], [`signal`], [`fault`]);
@@ -31,6 +32,7 @@ pub use devices::event_fd::EventFd;
 pub use devices::vfio::{VfioDevice, VfioInfo, VfioInterrupts, VfioRegion};
 pub use files::{descriptor, foreign, kind, output};
 pub use memory::peek::{Peek, mapping};
+pub use memory::published;
 pub use memory::sealed::{SealedMemory, Unsealed};
 pub use memory::shared::{Memory, PayloadFile};
 pub use memory::stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};

@@ -1,7 +1,8 @@
-//! Memory: shared with a peer, sealed, and for stacks; and what happens to a page that the system
-//! refuses.
+//! Memory: shared with a peer, published, sealed, and for stacks; and what happens to a page that
+//! the system refuses.
 
 pub(crate) mod peek;
+pub mod published;
 pub(crate) mod refused_pages;
 pub(crate) mod sealed;
 pub(crate) mod shared;

@@ -73,5 +73,5 @@ pub use semaphore::{Permit, Semaphore};
 #[cfg(not(underpass_loom))]
 pub use shareable::Shareable;
 #[cfg(not(underpass_loom))]
-#[doc(hidden)] // For generated code.
-pub use shareable::{mix, shape_of};
+#[doc(hidden)] // For generated code, and for objects with a home.
+pub use shareable::{bytes_of, mix, shape_of, value_from};

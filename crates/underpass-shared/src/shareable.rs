@@ -108,29 +108,48 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
     }
 }
 
-/// Copies a value out of shared memory, and checks the copy.
-pub(crate) fn read<T: Shareable>(words: &RegionWords, at: usize) -> Result<T, SyncError> {
+/// The bytes of a value.
+#[inline]
+pub fn bytes_of<T: Shareable>(value: &T) -> &[u8] {
+    // SAFETY: all bytes of a value are initialized, as `Shareable` promises.
+    unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
+}
+
+/// A value whose bytes `fill` copies from memory that others write: `fill` finds zeros in their
+/// place. `None` if they are no value.
+///
+/// # Errors
+/// What `fill` returns.
+#[inline]
+pub fn value_from<T: Shareable, E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Option<T>, E> {
     // Zeroed, so that the bytes may be borrowed.
     let mut copy = MaybeUninit::<T>::zeroed();
     // SAFETY: as many bytes as the value has, all initialized. They are borrowed alone.
     let bytes = unsafe { slice::from_raw_parts_mut(copy.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    fill(bytes)?;
+    if !T::is_valid(bytes) {
+        return Ok(None);
+    }
+    // SAFETY: the bytes are a value, as `Shareable` promises.
+    Ok(Some(unsafe { copy.assume_init() }))
+}
+
+/// Copies a value out of shared memory, and checks the copy.
+pub(crate) fn read<T: Shareable>(words: &RegionWords, at: usize) -> Result<T, SyncError> {
     if fork::is_forked() {
         return Err(SyncError::Ended);
     }
-    words.read(at, bytes);
-    if !T::is_valid(bytes) {
-        return Err(SyncError::Invalid);
-    }
-    // SAFETY: the bytes are a value, as `Shareable` promises.
-    Ok(unsafe { copy.assume_init() })
+    let read: Result<_, SyncError> = value_from(|bytes| {
+        words.read(at, bytes);
+        Ok(())
+    });
+    read?.ok_or(SyncError::Invalid)
 }
 
 /// Copies a value into shared memory.
 pub(crate) fn write<T: Shareable>(words: &RegionWords, at: usize, value: &T) {
-    // SAFETY: all bytes of a value are initialized, as `Shareable` promises.
-    let bytes = unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
     // A forked child has no such memory.
     if !fork::is_forked() {
-        words.write(at, bytes);
+        words.write(at, bytes_of(value));
     }
 }

@@ -442,6 +442,7 @@ pub mod sync {
     pub use underpass_sync::*;
 }
 
+pub mod homed;
 pub mod shared;
 
 /// Sockets, pipes, timers and child processes that block one thread and nothing else, with the

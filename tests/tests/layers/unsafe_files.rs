@@ -17,6 +17,7 @@ pub const UNSAFE: &[(&str, &[&str])] = &[
             "tsan_fiber.rs",
         ],
     ),
+    ("underpass-homed", &["words.rs"]),
     ("underpass-io", &["registration.rs", "waiting.rs"]),
     (
         "underpass-os",
@@ -25,6 +26,7 @@ pub const UNSAFE: &[(&str, &[&str])] = &[
             "devices/vfio.rs",
             "files/foreign.rs",
             "files/foreign/spawner.rs",
+            "memory/published.rs",
             "memory/refused_pages.rs",
             "memory/sealed.rs",
             "memory/shared.rs",
@@ -45,7 +47,10 @@ pub const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-seam", &["gate.rs", "local_word.rs", "preempt_flag.rs", "static_slot.rs", "try_lock.rs"]),
     ("underpass-shared", &["shareable.rs", "suspend.rs", "words.rs"]),
     ("underpass-sync", &["lock_cell.rs", "suspend.rs", "wait_queue.rs"]),
-    ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs", "shared/raw.rs"]),
+    (
+        "underpass-tests",
+        &["contained/raw.rs", "hiding/raw.rs", "homed/raw.rs", "sandboxed/raw.rs", "shared/raw.rs"],
+    ),
     (
         "underpass-threads",
         &[

@@ -42,10 +42,16 @@ impl Memory {
     /// `Unsupported` if this kernel has no `memfd` or no seals. Otherwise there is no memory, or
     /// too many files are open.
     pub fn create(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
+        let (memory, file) = Self::create_to_seal(name, len)?;
+        fcntl_add_seals(&file, SEALS)?;
+        Ok((memory, file))
+    }
+
+    /// Makes and maps `len` zero bytes, which the caller seals.
+    pub(crate) fn create_to_seal(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
         let file = create(name, MemfdFlags::ALLOW_SEALING)?;
         fits(len as u64)?;
         ftruncate(&file, len as u64)?;
-        fcntl_add_seals(&file, SEALS)?;
         Ok((Self::map(&file, 0, len)?, file))
     }
 

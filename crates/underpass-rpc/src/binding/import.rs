@@ -12,7 +12,7 @@ use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::ChannelMailbox;
 use crate::counters::Counters;
-use crate::error::{CallError, ImportError, ShareError};
+use crate::error::{CallError, ImportError, Outcome, ShareError};
 use crate::payload::file_thread::{self, ReceivedMessage, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
 use std::io;
@@ -98,6 +98,18 @@ impl Bound {
     /// The tag of its row.
     pub(crate) fn tag(&self) -> Tag {
         self.row.tag()
+    }
+
+    /// Whether the binding has ended, as far as this domain knows. It enters no kernel.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.is_closed() || self.row.is_closed()
+    }
+
+    /// Why it has ended.
+    #[cold]
+    pub(crate) fn why_ended(&self) -> CallError {
+        *self.row.reason(Outcome::NotStarted)
     }
 
     /// The first end of its connection.

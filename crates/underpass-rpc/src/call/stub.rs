@@ -489,6 +489,23 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
+    /// Whether this binding has ended, as far as this domain knows. It enters no kernel, and makes
+    /// no call. A binding within this domain, and one that is imported again, has not ended.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        matches!(&self.to, To::There(bound) if bound.has_ended())
+    }
+
+    /// Why the binding has ended. `None` if it has not.
+    #[doc(hidden)]
+    pub fn why_ended(&self) -> Option<CallError> {
+        match &self.to {
+            To::There(bound) if bound.has_ended() => Some(bound.why_ended()),
+            _ => None,
+        }
+    }
+
     /// What the server does at this moment. `None` if the implementation is in this very domain, or
     /// the binding is resilient.
     pub fn server(&self) -> Option<ServerState> {

@@ -1,0 +1,181 @@
+//! The memory of an object. Its home may write any byte of it at any moment.
+//!
+//! Words are accessed by atomics, and data by opaque copies. No reference or slice into the data is
+//! ever made.
+
+use underpass_seam::atomic::AtomicU64;
+
+/// Memory in which an object lies.
+pub(crate) trait Words {
+    /// One word.
+    fn word(&self, index: usize) -> &AtomicU64;
+
+    /// Copies data out, from word `index` on. Loads before it stay before it, and loads behind a
+    /// fence stay behind it.
+    fn read(&self, index: usize, to: &mut [u8]);
+}
+
+/// Such memory, for its home.
+pub(crate) trait WritableWords: Words {
+    /// Copies data in, from word `index` on. Stores before it stay before it, and stores behind it
+    /// stay behind it.
+    fn write(&self, index: usize, from: &[u8]);
+}
+
+#[cfg(not(underpass_loom))]
+pub(crate) use mapped::{HomeWords, ReaderWords};
+
+#[cfg(not(underpass_loom))]
+mod mapped {
+    use super::{AtomicU64, Words, WritableWords};
+    use std::io;
+    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::ptr::NonNull;
+    use underpass_channel::opaque_copy;
+    use underpass_os::Memory;
+    use underpass_os::published::{ReadOnlyMemory, create};
+
+    /// One copy takes at most this many bytes. Longer ones use string instructions, whose loads
+    /// and stores have no order among each other (Intel SDM, volume 3, "Memory Ordering").
+    const ORDERED: usize = 4032;
+
+    /// The mapping of a home.
+    #[derive(Debug)]
+    pub(crate) struct HomeWords {
+        memory: Memory,
+        words: usize,
+    }
+
+    /// The mapping of a reader. It can't write there.
+    #[derive(Debug)]
+    pub(crate) struct ReaderWords {
+        memory: ReadOnlyMemory,
+        words: usize,
+    }
+
+    /// Where `bytes` bytes from word `index` on lie, in memory of `words` words from `base` on.
+    #[inline]
+    fn place(base: NonNull<u8>, words: usize, index: usize, bytes: usize) -> NonNull<u8> {
+        assert!(
+            index <= words && bytes <= (words - index) * 8,
+            "the memory ends before word {index} and {bytes} bytes"
+        );
+        // SAFETY: in bounds, or at the end of the mapping, as asserted.
+        unsafe { base.add(index * 8) }
+    }
+
+    #[inline]
+    fn word_at<'a>(base: NonNull<u8>, words: usize, index: usize) -> &'a AtomicU64 {
+        let at = place(base, words, index, 8);
+        // SAFETY: aligned (the mapping is page-aligned), and accessed by atomics alone: data are
+        // other words. The callers below bound the lifetime by that of their mapping. In a mapping
+        // for reading the word is only loaded.
+        unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
+    }
+
+    #[inline]
+    fn read_at(base: NonNull<u8>, words: usize, index: usize, to: &mut [u8]) {
+        let from = place(base, words, index, to.len());
+        for (part, to) in to.chunks_mut(ORDERED).enumerate() {
+            // SAFETY: in bounds, as checked for the whole.
+            let from = unsafe { from.add(part * ORDERED) };
+            // SAFETY: `to.len()` bytes are mapped there, as checked; `to` is private memory.
+            unsafe { opaque_copy(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+        }
+    }
+
+    impl HomeWords {
+        /// Fresh memory of `words` words, all of them 0, and the file for readers.
+        pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
+            let (memory, file) = create("underpass-object", words * 8)?;
+            Ok((Self { memory, words }, file))
+        }
+    }
+
+    impl Words for HomeWords {
+        #[inline]
+        fn word(&self, index: usize) -> &AtomicU64 {
+            word_at(self.memory.base(), self.words, index)
+        }
+
+        fn read(&self, index: usize, to: &mut [u8]) {
+            read_at(self.memory.base(), self.words, index, to);
+        }
+    }
+
+    impl WritableWords for HomeWords {
+        fn write(&self, index: usize, from: &[u8]) {
+            let to = place(self.memory.base(), self.words, index, from.len());
+            for (part, from) in from.chunks(ORDERED).enumerate() {
+                // SAFETY: in bounds, as checked for the whole.
+                let to = unsafe { to.add(part * ORDERED) };
+                // SAFETY: as many bytes are mapped there for writing, as checked; `from` is
+                // private memory.
+                unsafe { opaque_copy(from.as_ptr(), to.as_ptr(), from.len()) };
+            }
+        }
+    }
+
+    impl ReaderWords {
+        /// The memory in `file`, which a home handed out.
+        pub(crate) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
+            Ok(Self { memory: ReadOnlyMemory::adopt(file, words * 8)?, words })
+        }
+
+        /// Whether the system has refused a page of it.
+        #[inline]
+        pub(crate) fn is_damaged(&self) -> bool {
+            self.memory.is_damaged()
+        }
+    }
+
+    impl Words for ReaderWords {
+        #[inline]
+        fn word(&self, index: usize) -> &AtomicU64 {
+            word_at(self.memory.base(), self.words, index)
+        }
+
+        #[inline]
+        fn read(&self, index: usize, to: &mut [u8]) {
+            read_at(self.memory.base(), self.words, index, to);
+        }
+    }
+}
+
+/// Words that loom watches. A clone is the same memory.
+#[cfg(underpass_loom)]
+#[derive(Clone, Debug)]
+pub(crate) struct ModelWords(std::sync::Arc<Vec<AtomicU64>>);
+
+#[cfg(underpass_loom)]
+impl ModelWords {
+    pub(crate) fn new(words: usize) -> Self {
+        Self((0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().into())
+    }
+}
+
+#[cfg(underpass_loom)]
+impl Words for ModelWords {
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.0[index]
+    }
+
+    fn read(&self, index: usize, to: &mut [u8]) {
+        for (at, to) in to.chunks_exact_mut(8).enumerate() {
+            // Relaxed: an opaque copy orders nothing.
+            let word = self.0[index + at].load(underpass_seam::atomic::Ordering::Relaxed);
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(underpass_loom)]
+impl WritableWords for ModelWords {
+    fn write(&self, index: usize, from: &[u8]) {
+        for (at, from) in from.chunks_exact(8).enumerate() {
+            let word = u64::from_ne_bytes(from.try_into().expect("eight bytes"));
+            // Relaxed: as in `read`.
+            self.0[index + at].store(word, underpass_seam::atomic::Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Memory that one domain writes and others can only read.
+
+use crate::memory::refused_pages::MappingEntry;
+use crate::memory::shared::{Memory, TMPFS};
+use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals, fstatfs};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// With these seals nobody can change the size, write the file, map it for writing or make a hole
+/// in it. Mappings for writing that exist already stay.
+const SEALS: SealFlags =
+    SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// Maps `len` zero bytes for writing, and seals their file. Whoever gets the file can read it, and
+/// can do nothing else with it: the returned mapping is the only one through which it is written.
+///
+/// All pages are there.
+///
+/// # Errors
+/// `Unsupported` or `InvalidInput` if this kernel lacks `memfd` or `F_SEAL_FUTURE_WRITE` (Linux
+/// 5.1). Otherwise there is no memory, or too many files are open.
+///
+/// # Examples
+/// ```
+/// use std::os::fd::AsFd;
+/// use underpass_os::published::{ReadOnlyMemory, create};
+///
+/// let (ours, file) = create("example", 4096)?;
+/// let theirs = ReadOnlyMemory::adopt(file.as_fd(), 4096)?;
+/// assert_eq!((ours.len(), theirs.len()), (4096, 4096));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn create(name: &str, len: usize) -> io::Result<(Memory, OwnedFd)> {
+    let (memory, file) = Memory::create_to_seal(name, len)?;
+    memory.fill(len)?;
+    fcntl_add_seals(&file, SEALS)?;
+    Ok((memory, file))
+}
+
+/// A mapping, for reading, of memory that another domain writes at any moment.
+#[derive(Debug)]
+pub struct ReadOnlyMemory {
+    base: NonNull<u8>,
+    len: usize,
+    entry: &'static MappingEntry,
+}
+
+// SAFETY: no thread owns the mapping. The contract of `base` says how its bytes may be accessed.
+unsafe impl Send for ReadOnlyMemory {}
+// SAFETY: as above.
+unsafe impl Sync for ReadOnlyMemory {}
+
+impl ReadOnlyMemory {
+    /// Maps a `memfd` that came from a peer, after checking that nobody can change its size or
+    /// make holes in it.
+    ///
+    /// # Errors
+    /// `InvalidData` if the file is not sealed as [`create`] seals it, or its size is not `len`.
+    /// Otherwise the errors of `mmap`.
+    pub fn adopt(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        let seals =
+            fcntl_get_seals(file).map_err(|_| refused("the peer passed a file that is no memory file"))?;
+        if !seals.contains(SEALS) {
+            return Err(refused("the peer's memory is not sealed against changes by others"));
+        }
+        // Memory in huge pages may fault even if its size is sealed.
+        if fstatfs(file)?.f_type as u64 != TMPFS {
+            return Err(refused("the peer's memory is no ordinary memory"));
+        }
+        if Memory::length_of(file)? != len as u64 {
+            return Err(refused("the peer's memory has another size than announced"));
+        }
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
+        // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
+        // cannot be filled see `is_damaged`.
+        let base = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
+        let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
+            // SAFETY: the mapping is ours, and nobody has used it.
+            let _ = unsafe { munmap(base.as_ptr().cast(), len) };
+        })?;
+        let memory = Self { base, len, entry };
+        // A forked child has no binding by which it would hear of the writer's end. SAFETY: the
+        // mapping is ours, and is not changed here.
+        unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
+        memory.fill()?;
+        Ok(memory)
+    }
+
+    /// Makes the system map all pages now, so that no read faults later. Linux before 5.14 cannot
+    /// do this.
+    fn fill(&self) -> io::Result<()> {
+        // SAFETY: the mapping is ours. To map its pages changes none of them.
+        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_POPULATE_READ) };
+        match io::Error::last_os_error() {
+            _ if filled == 0 => Ok(()),
+            e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            // The system refuses a page. An access to it would raise `SIGBUS`.
+            e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
+            e => Err(e),
+        }
+    }
+
+    /// The address of the first byte. It is valid for `len` bytes while `self` lives. Read the
+    /// bytes by atomics and opaque copies only, since the peer writes at any moment.
+    #[inline]
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// As [`Memory::is_damaged`].
+    #[inline]
+    pub fn is_damaged(&self) -> bool {
+        self.entry.is_damaged()
+    }
+
+    /// The number of bytes that are mapped.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is mapped. This is never the case, since the kernel refuses such a mapping.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for ReadOnlyMemory {
+    fn drop(&mut self) {
+        // Done before another mapping can get the address.
+        self.entry.give_back();
+        // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+    use rustix::io::{Errno, pwrite};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_the_maker_writes_is_read() {
+        let (ours, file) = create("test", 8192).unwrap();
+        let theirs = ReadOnlyMemory::adopt(file.as_fd(), 8192).unwrap();
+        // SAFETY: in bounds.
+        let at = unsafe { ours.base().add(5000) };
+        // SAFETY: mapped for writing.
+        unsafe { at.as_ptr().write_volatile(7) };
+        // SAFETY: in bounds.
+        let at = unsafe { theirs.base().add(5000) };
+        // SAFETY: mapped for reading.
+        assert_eq!(unsafe { at.as_ptr().read_volatile() }, 7);
+        assert!(!theirs.is_damaged());
+    }
+
+    #[test]
+    fn nobody_who_gets_the_file_can_change_it() {
+        let (_ours, file) = create("test", 8192).unwrap();
+        let map = |protection| {
+            // SAFETY: a fresh mapping at an address of the kernel's choice, which is never used.
+            unsafe { mmap(std::ptr::null_mut(), 8192, protection, MapFlags::SHARED, &file, 0) }
+        };
+        assert_eq!(map(ProtFlags::READ | ProtFlags::WRITE).err(), Some(Errno::PERM));
+        let readable = map(ProtFlags::READ).unwrap();
+        let change = rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE;
+        // SAFETY: the mapping is of this test alone, and nothing refers to it.
+        let changed = unsafe { rustix::mm::mprotect(readable, 8192, change) };
+        assert_eq!(changed, Err(Errno::ACCESS));
+        assert_eq!(pwrite(&file, &[1], 0), Err(Errno::PERM));
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        assert_eq!(fallocate(&file, hole, 0, 4096), Err(Errno::PERM));
+        assert_eq!(ftruncate(&file, 0), Err(Errno::PERM));
+        assert_eq!(ftruncate(&file, 1 << 20), Err(Errno::PERM));
+        assert_eq!(fcntl_add_seals(&file, SealFlags::WRITE), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn memory_that_others_could_change_is_refused() {
+        let (_memory, file) = Memory::create("test", 8192).unwrap();
+        let refused = ReadOnlyMemory::adopt(file.as_fd(), 8192).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+        let (_memory, file) = create("test", 8192).unwrap();
+        let refused = ReadOnlyMemory::adopt(file.as_fd(), 4096).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let refused = ReadOnlyMemory::adopt(null.as_fd(), 8192).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+    }
+}
