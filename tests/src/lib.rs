@@ -59,7 +59,7 @@ pub use reception::{
 pub use rows::{Ending, Row, Rows, RowsClient, Summed, Table, Torn};
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
-pub use sheet::Sheet;
+pub use sheet::{ADD, PANIC, Sheet};
 pub use shelf::{Board, Shelf, ShelfClient};
 pub use slow::{Slow, SlowAsync, SlowClient, Waiting, all, call_slowly, one_thread};
 pub use store::{DbId, Memory, Store, StoreClient};

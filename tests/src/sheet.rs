@@ -1,4 +1,4 @@
-//! An object of tests, whose versions show whether they are whole.
+//! An object of tests. Its versions show whether they are whole.
 
 /// Numbers that follow from the number of the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Shareable)]
@@ -23,3 +23,8 @@ impl Sheet {
         *self = Self::of(self.numbers[0] + 1);
     }
 }
+
+/// An operation at interrupt level: adds its first argument to a total, and returns both.
+pub const ADD: u64 = 1;
+/// An operation whose handler panics.
+pub const PANIC: u64 = 2;

@@ -7,7 +7,8 @@
 //! *Must not know:* how a binding is made and ends (`underpass-rpc`), how memory is mapped
 //! (`underpass-os`), the locks of regions (`underpass-shared`).
 //!
-//! *Read first:* the proof below, then `versions.rs`, then `home.rs`.
+//! *Read first:* the proof below, then `versions.rs`, then `home.rs`. For operations that interrupt
+//! the home: the [second proof](invoke), then `invoke/requests.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 #![cfg_attr(underpass_loom, allow(dead_code))] // Models use a part.
@@ -16,6 +17,7 @@
 mod errors;
 #[cfg(not(underpass_loom))]
 mod home;
+pub mod invoke;
 mod layout;
 #[cfg(underpass_loom)]
 pub mod model;

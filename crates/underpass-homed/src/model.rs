@@ -1,8 +1,15 @@
-//! What the models of this crate use: an object of two words.
+//! What the models of this crate use: an object of two words, a request area, and a section.
 
+use crate::invoke::layout::{REQUESTS, WORDS};
+use crate::invoke::requests::{
+    InvocationEnd, LastReceived, Requests, TakenRequest, complete, offer, receive,
+};
+use crate::invoke::section::InterruptSection;
 use crate::layout::words_of;
 use crate::versions::{copy_once, end, has_ended, publish};
 use crate::words::ModelWords;
+use std::sync::Arc;
+use underpass_seam::spin_hint;
 
 const BYTES: usize = 16;
 
@@ -52,5 +59,117 @@ impl ModelObject {
     /// Whether none follows.
     pub fn has_ended(&self) -> bool {
         has_ended(&self.0)
+    }
+}
+
+/// A request area, with the requester's private side. A clone is the same area.
+#[derive(Clone, Debug)]
+pub struct ModelArea(ModelWords, Arc<Requests>);
+
+impl ModelArea {
+    /// An area whose requests are free.
+    pub fn new() -> Self {
+        Self(ModelWords::new(WORDS), Arc::new(Requests::new()))
+    }
+
+    /// Posts an operation, and offers it. `None` if no request is free; if one was forgotten, it is
+    /// offered again.
+    pub fn post(&self, operation: u64) -> Option<ModelRequest> {
+        match self.1.post(&self.0, operation, &[operation + 1; 6]) {
+            Ok(request) => {
+                offer(&self.0, request.index);
+                Some(ModelRequest { request, operation })
+            }
+            Err(forgotten) => {
+                forgotten.into_iter().for_each(|index| offer(&self.0, index));
+                None
+            }
+        }
+    }
+
+    /// Whether it is completed. Its results are then whole.
+    pub fn is_completed(&self, posted: &ModelRequest) -> bool {
+        match posted.request.completion(&self.0) {
+            None => false,
+            Some(completion) => {
+                assert_eq!(completion, InvocationEnd::Done([posted.operation + 2; 6]));
+                true
+            }
+        }
+    }
+
+    /// Offers it again, if another offer has overwritten it.
+    pub fn offer_again(&self, posted: &ModelRequest) {
+        if posted.request.is_overwritten(&self.0) {
+            offer(&self.0, posted.request.index);
+        }
+    }
+
+    /// Its results were copied.
+    pub fn give_back(&self, posted: ModelRequest) {
+        self.1.give_back(posted.request);
+    }
+
+    /// Nobody waits for it any more.
+    pub fn abandon(&self, posted: ModelRequest) {
+        self.1.abandon(posted.request);
+    }
+}
+
+/// A request that was posted.
+#[derive(Debug)]
+pub struct ModelRequest {
+    request: TakenRequest,
+    operation: u64,
+}
+
+/// The home of an area.
+#[derive(Debug)]
+pub struct ModelHome {
+    words: ModelWords,
+    last: LastReceived,
+}
+
+impl ModelHome {
+    /// Of `area`.
+    pub fn of(area: &ModelArea) -> Self {
+        Self { words: area.0.clone(), last: [0; REQUESTS] }
+    }
+
+    /// Serves one interrupt. Returns the operation that it has executed, if any.
+    pub fn interrupt(&mut self) -> Option<u64> {
+        let received = receive(&self.words, &mut self.last)?;
+        assert_eq!(received.arguments, [received.operation + 1; 6], "the arguments are whole");
+        complete(&self.words, &received, InvocationEnd::Done([received.operation + 2; 6]));
+        Some(received.operation)
+    }
+}
+
+/// A home's section.
+#[derive(Debug)]
+pub struct ModelSection(InterruptSection);
+
+impl ModelSection {
+    /// Without maskings.
+    pub fn new() -> Self {
+        Self(InterruptSection::new())
+    }
+
+    /// An interrupt.
+    pub fn arrive(&self, serve_one: impl FnMut() -> bool) {
+        self.0.arrive(serve_one);
+    }
+
+    /// Begins a critical section.
+    pub fn mask(&self) {
+        self.0.mask();
+        while self.0.is_running() {
+            spin_hint();
+        }
+    }
+
+    /// Ends it. Returns whether to re-raise.
+    pub fn unmask(&self) -> bool {
+        self.0.unmask()
     }
 }

@@ -2,7 +2,7 @@
 //! `README.md`.
 
 use crate::layout::{BEGUN, DATA, ENDED, PUBLISHED, SLOTS, STAMP, slot};
-use crate::words::{Words, WritableWords};
+use crate::words::{ReadableWords, Words, WritableWords};
 use underpass_seam::atomic::{Ordering, fence};
 
 /// Which version was copied, and when it was published.
@@ -31,7 +31,7 @@ pub(crate) fn publish(words: &impl WritableWords, version: u64, published_ns: u6
 /// Copies the newest version. `None` if the home has overwritten it in the meantime; what is in
 /// `bytes` is then nothing. The home may be hostile, so the copy can be any bytes.
 #[inline]
-pub(crate) fn copy_once(words: &impl Words, bytes: &mut [u8]) -> Option<Stamped> {
+pub(crate) fn copy_once(words: &impl ReadableWords, bytes: &mut [u8]) -> Option<Stamped> {
     // C1. SYNC with `PUBLISHED` store in `publish`: the slot of this version.
     let version = words.word(PUBLISHED).load(Ordering::Acquire);
     let at = slot(version, bytes.len());

@@ -1,33 +1,37 @@
-//! The memory of an object. Its home may write any byte of it at any moment.
+//! The memory of an object, and that of a requester and a home. The peer may write any byte of it
+//! at any moment.
 //!
 //! Words are accessed by atomics, and data by opaque copies. No reference or slice into the data is
 //! ever made.
 
 use underpass_seam::atomic::AtomicU64;
 
-/// Memory in which an object lies.
+/// Memory of words.
 pub(crate) trait Words {
     /// One word.
     fn word(&self, index: usize) -> &AtomicU64;
+}
 
+/// Memory in which an object lies.
+pub(crate) trait ReadableWords: Words {
     /// Copies data out, from word `index` on. Loads before it stay before it, and loads behind a
     /// fence stay behind it.
     fn read(&self, index: usize, to: &mut [u8]);
 }
 
 /// Such memory, for its home.
-pub(crate) trait WritableWords: Words {
+pub(crate) trait WritableWords: ReadableWords {
     /// Copies data in, from word `index` on. Stores before it stay before it, and stores behind it
     /// stay behind it.
     fn write(&self, index: usize, from: &[u8]);
 }
 
 #[cfg(not(underpass_loom))]
-pub(crate) use mapped::{HomeWords, ReaderWords};
+pub(crate) use mapped::{AreaWords, HomeWords, ReaderWords};
 
 #[cfg(not(underpass_loom))]
 mod mapped {
-    use super::{AtomicU64, Words, WritableWords};
+    use super::{AtomicU64, ReadableWords, Words, WritableWords};
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::ptr::NonNull;
@@ -35,8 +39,8 @@ mod mapped {
     use underpass_os::Memory;
     use underpass_os::published::{ReadOnlyMemory, create};
 
-    /// One copy takes at most this many bytes. Longer ones use string instructions, whose loads
-    /// and stores have no order among each other (Intel SDM, volume 3, "Memory Ordering").
+    /// One copy takes at most this many bytes. Longer ones use string instructions. The loads and
+    /// stores of these have no order among each other (Intel SDM, volume 3, "Memory Ordering").
     const ORDERED: usize = 4032;
 
     /// The mapping of a home.
@@ -97,7 +101,9 @@ mod mapped {
         fn word(&self, index: usize) -> &AtomicU64 {
             word_at(self.memory.base(), self.words, index)
         }
+    }
 
+    impl ReadableWords for HomeWords {
         fn read(&self, index: usize, to: &mut [u8]) {
             read_at(self.memory.base(), self.words, index, to);
         }
@@ -113,6 +119,36 @@ mod mapped {
                 // private memory.
                 unsafe { opaque_copy(from.as_ptr(), to.as_ptr(), from.len()) };
             }
+        }
+    }
+
+    /// A request area, for either side.
+    #[derive(Debug)]
+    pub(crate) struct AreaWords {
+        memory: Memory,
+        words: usize,
+    }
+
+    impl AreaWords {
+        /// Fresh memory of `words` words, all of them 0, and the file for the home.
+        pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
+            let (memory, file) = Memory::create("underpass-requests", words * 8)?;
+            memory.fill(words * 8)?;
+            Ok((Self { memory, words }, file))
+        }
+
+        /// The memory in `file`, which a requester passed.
+        pub(crate) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
+            let memory = Memory::adopt(file, words * 8)?;
+            memory.fill(words * 8)?;
+            Ok(Self { memory, words })
+        }
+    }
+
+    impl Words for AreaWords {
+        #[inline]
+        fn word(&self, index: usize) -> &AtomicU64 {
+            word_at(self.memory.base(), self.words, index)
         }
     }
 
@@ -134,7 +170,9 @@ mod mapped {
         fn word(&self, index: usize) -> &AtomicU64 {
             word_at(self.memory.base(), self.words, index)
         }
+    }
 
+    impl ReadableWords for ReaderWords {
         #[inline]
         fn read(&self, index: usize, to: &mut [u8]) {
             read_at(self.memory.base(), self.words, index, to);
@@ -159,7 +197,10 @@ impl Words for ModelWords {
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.0[index]
     }
+}
 
+#[cfg(underpass_loom)]
+impl ReadableWords for ModelWords {
     fn read(&self, index: usize, to: &mut [u8]) {
         for (at, to) in to.chunks_exact_mut(8).enumerate() {
             // Relaxed: an opaque copy orders nothing.

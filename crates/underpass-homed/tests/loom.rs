@@ -1,11 +1,23 @@
-//! Loom models of an object's versions: every interleaving of small cases. CONTRIBUTING.md says how
-//! to run them. Without `--cfg underpass_loom` this file is empty.
+//! Loom models of an object's versions, of requests and of critical sections: every interleaving of
+//! small cases. CONTRIBUTING.md says how to run them. Without `--cfg underpass_loom` this file is
+//! empty.
 //!
 //! In a model the memory holds two versions, and a version's words follow from its number.
 #![cfg(underpass_loom)]
 
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use underpass_homed::model::{ModelCopy, ModelObject};
+use underpass_homed::model::{ModelArea, ModelCopy, ModelHome, ModelObject, ModelRequest, ModelSection};
+
+/// Explores the model with at most `preemptions` preemptions, where all schedules would take too
+/// long.
+fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
 
 /// A copy is one version, as it was published.
 fn is_whole(copy: ModelCopy) {
@@ -66,5 +78,183 @@ fn whoever_sees_the_end_gets_the_last_version() {
         let copy = object.copy().expect("one further version overwrites nothing");
         assert!(!over || copy.version == 2);
         publishes.join().unwrap();
+    });
+}
+
+/// Two interrupts: what they have executed.
+fn interrupt_twice(home: &mut ModelHome) -> Vec<u64> {
+    [home.interrupt(), home.interrupt()].into_iter().flatten().collect()
+}
+
+/// No other thread uses the area: after what a requester does in the end, the home executes what it
+/// has not executed before.
+fn settle(area: &ModelArea, home: &mut ModelHome, request: &ModelRequest, executed: &mut Vec<u64>) {
+    if !area.is_completed(request) {
+        area.offer_again(request);
+        executed.extend(home.interrupt());
+        assert!(area.is_completed(request), "it is lost");
+    }
+}
+
+#[test]
+fn a_request_is_executed_once_and_its_results_are_whole() {
+    bounded(3, || {
+        let area = ModelArea::new();
+        let mut home = ModelHome::of(&area);
+        let serves = thread::spawn(move || {
+            let executed = interrupt_twice(&mut home);
+            (home, executed)
+        });
+        let first = area.post(10).unwrap();
+        area.offer_again(&first);
+        // The same request again, if it is completed, or the other one.
+        let first = match area.is_completed(&first) {
+            true => {
+                area.give_back(first);
+                None
+            }
+            false => Some(first),
+        };
+        let second = area.post(20).unwrap();
+        let (mut home, mut executed) = serves.join().unwrap();
+        first.iter().chain([&second]).for_each(|request| settle(&area, &mut home, request, &mut executed));
+        assert_eq!(home.interrupt(), None, "what was offered again is ignored");
+        executed.sort_unstable();
+        assert_eq!(executed, [10, 20]);
+    });
+}
+
+#[test]
+fn an_overwritten_offer_is_found_and_made_again() {
+    bounded(3, || {
+        let area = ModelArea::new();
+        let mut home = ModelHome::of(&area);
+        let serves = thread::spawn(move || {
+            let executed = interrupt_twice(&mut home);
+            (home, executed)
+        });
+        let other = {
+            let area = area.clone();
+            thread::spawn(move || {
+                let request = area.post(10).unwrap();
+                area.offer_again(&request);
+                request
+            })
+        };
+        let request = area.post(20).unwrap();
+        let other = other.join().unwrap();
+        let (mut home, mut executed) = serves.join().unwrap();
+        [&request, &other].into_iter().for_each(|request| settle(&area, &mut home, request, &mut executed));
+        assert_eq!(home.interrupt(), None, "what was offered again is ignored");
+        executed.sort_unstable();
+        assert_eq!(executed, [10, 20]);
+    });
+}
+
+#[test]
+fn an_abandoned_request_is_not_written_over_before_it_is_completed() {
+    bounded(3, || {
+        let area = ModelArea::new();
+        let mut home = ModelHome::of(&area);
+        let serves = thread::spawn(move || {
+            // It finds that arguments are whole.
+            let executed = interrupt_twice(&mut home);
+            (home, executed)
+        });
+        // There are two requests, and the second offer is written over the first.
+        for operation in [10, 20] {
+            let request = area.post(operation).unwrap();
+            area.abandon(request);
+        }
+        let third = area.post(30);
+        let (mut home, mut executed) = serves.join().unwrap();
+        let third = third.unwrap_or_else(|| {
+            // One of the two was not received before this thread looked.
+            executed.extend(home.interrupt());
+            area.post(30).expect("one of them is completed")
+        });
+        settle(&area, &mut home, &third, &mut executed);
+        executed.sort_unstable();
+        assert!([&[10, 20, 30][..], &[10, 30], &[20, 30]].contains(&&executed[..]), "{executed:?}");
+    });
+}
+
+/// What handlers and critical sections change.
+#[derive(Default)]
+struct Data(UnsafeCell<usize>);
+
+// SAFETY: the models access it where the section says that they may, which loom checks.
+unsafe impl Sync for Data {}
+unsafe impl Send for Data {}
+
+/// A home with a queue of interrupts.
+struct Interrupted {
+    section: ModelSection,
+    queue: AtomicUsize,
+    data: Data,
+}
+
+impl Interrupted {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { section: ModelSection::new(), queue: AtomicUsize::new(0), data: Data::default() })
+    }
+
+    fn interrupt(&self) {
+        self.queue.fetch_add(1, Ordering::AcqRel);
+        self.arrive();
+    }
+
+    fn arrive(&self) {
+        self.section.arrive(|| {
+            let any = self.queue.load(Ordering::Acquire) > 0;
+            if any {
+                self.queue.fetch_sub(1, Ordering::AcqRel);
+                self.data.0.with_mut(|data| unsafe { *data += 1 });
+            }
+            any
+        });
+    }
+
+    fn critical(&self) {
+        self.section.mask();
+        self.data.0.with_mut(|data| unsafe { *data += 10 });
+        if self.section.unmask() {
+            self.arrive();
+        }
+    }
+}
+
+#[test]
+fn no_handler_runs_in_a_critical_section_and_no_interrupt_is_lost() {
+    bounded(3, || {
+        let home = Interrupted::new();
+        let interrupts = {
+            let home = home.clone();
+            thread::spawn(move || {
+                home.interrupt();
+                home.interrupt();
+            })
+        };
+        home.critical();
+        interrupts.join().unwrap();
+        assert_eq!(home.queue.load(Ordering::Acquire), 0);
+        home.section.mask();
+        assert_eq!(home.data.0.with(|data| unsafe { *data }), 12);
+    });
+}
+
+#[test]
+fn interrupts_of_two_threads_run_one_after_another() {
+    bounded(3, || {
+        let home = Interrupted::new();
+        let interrupts = {
+            let home = home.clone();
+            thread::spawn(move || home.interrupt())
+        };
+        home.interrupt();
+        interrupts.join().unwrap();
+        assert_eq!(home.queue.load(Ordering::Acquire), 0);
+        home.section.mask();
+        assert_eq!(home.data.0.with(|data| unsafe { *data }), 2);
     });
 }

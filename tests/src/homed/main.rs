@@ -18,8 +18,20 @@
 //! * `mute N`: copies N versions, and may do nothing else but write to its output meanwhile. It
 //!   answers with the number of the last version, or `refused` if the system does not restrict it.
 //!   Then it ends.
+//!
+//! `underpass-test-homed NAME urgent` is a home that adds at interrupt level. It says `urgent`.
+//! Orders:
+//!
+//! * `mask`, `unmask`: begins and ends a critical section.
+//! * `handled`: how many handlers have run.
+//!
+//! `underpass-test-homed NAME requester` invokes it. It says `requester`. Orders:
+//!
+//! * `add N`: adds 1 N times.
+//! * `lie SEED N`: N times writes anything into its request area, and rings.
 
 mod raw;
+mod urgent;
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -44,6 +56,8 @@ fn main() -> Done {
     match role.as_str() {
         "home" => home(&name),
         "reader" => reader(&name),
+        "urgent" => urgent::home(&name),
+        "requester" => urgent::requester(&name),
         _ => Err("no such role".into()),
     }
 }

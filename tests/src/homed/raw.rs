@@ -20,11 +20,11 @@ const PR_SET_SECCOMP: c_int = 22;
 const STRICT: c_int = 1;
 const EXIT: c_long = 60;
 
-/// Where this home has mapped its object.
-fn memory() -> Result<std::ops::Range<usize>, Box<dyn Error>> {
+/// Where this domain has mapped memory of that name for writing.
+fn memory(name: &str) -> Result<std::ops::Range<usize>, Box<dyn Error>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let line = maps.lines().find(|line| line.contains("memfd:underpass-object") && line.contains(" rw-s "));
-    let (range, _) = line.and_then(|line| line.split_once(' ')).ok_or("no object is mapped")?;
+    let line = maps.lines().find(|line| line.contains(name) && line.contains(" rw-s "));
+    let (range, _) = line.and_then(|line| line.split_once(' ')).ok_or("it is not mapped")?;
     let (begin, end) = range.split_once('-').ok_or("no range")?;
     Ok(usize::from_str_radix(begin, 16)?..usize::from_str_radix(end, 16)?)
 }
@@ -32,15 +32,34 @@ fn memory() -> Result<std::ops::Range<usize>, Box<dyn Error>> {
 /// Writes `times` numbers anywhere into the object, most of them such that they could mean
 /// something.
 pub fn spoil(numbers: &mut Numbers, times: u64) -> Result<(), Box<dyn Error>> {
-    let memory = memory()?;
+    // The words of the protocol, those behind them, and any.
+    write_anywhere("memfd:underpass-object", numbers, times, |numbers, words| match numbers.below(3) {
+        0 => 8 + numbers.below(3),
+        1 => numbers.below(words.min(300)),
+        _ => numbers.below(words),
+    })
+}
+
+/// Writes `times` numbers anywhere into the request area.
+pub fn spoil_requests(numbers: &mut Numbers, times: u64) -> Result<(), Box<dyn Error>> {
+    // The reserved location, the first words of requests and of their second lines, and any.
+    write_anywhere("memfd:underpass-requests", numbers, times, |numbers, words| match numbers.below(3) {
+        0 => 0,
+        1 => 8 * (1 + numbers.below(32)) + numbers.below(2),
+        _ => numbers.below(words),
+    })
+}
+
+fn write_anywhere(
+    name: &str,
+    numbers: &mut Numbers,
+    times: u64,
+    which: impl Fn(&mut Numbers, usize) -> usize,
+) -> Result<(), Box<dyn Error>> {
+    let memory = memory(name)?;
     let words = (memory.end - memory.start) / 8;
     for _ in 0..times {
-        // The words of the protocol, those behind them, and any.
-        let index = match numbers.below(3) {
-            0 => 8 + numbers.below(3),
-            1 => numbers.below(words.min(300)),
-            _ => numbers.below(words),
-        };
+        let index = which(numbers, words);
         let value = match numbers.below(5) {
             0 => 0,
             1 => u64::MAX,

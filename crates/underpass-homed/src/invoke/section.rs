@@ -1,0 +1,66 @@
+//! Critical sections, in which no interrupt is handled: the steps A, M and U of `README.md`.
+
+use underpass_seam::atomic::{AtomicU64, Ordering};
+
+/// The number of maskings.
+const MASKINGS: u64 = (1 << 32) - 1;
+const RUNNING: u64 = 1 << 62;
+const PENDING: u64 = 1 << 63;
+
+/// The section of one home: its maskings, and whether a handler runs or is wanted.
+#[derive(Debug)]
+pub(crate) struct InterruptSection(AtomicU64);
+
+impl InterruptSection {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// M1. The caller waits while [`is_running`](Self::is_running).
+    pub(crate) fn mask(&self) {
+        // Relaxed: M2 orders what the last handler did.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// M2: whether a handler runs.
+    pub(crate) fn is_running(&self) -> bool {
+        // SYNC with the fetch_and in `arrive`: what the handler did.
+        self.0.load(Ordering::Acquire) & RUNNING != 0
+    }
+
+    /// U1. Returns whether the caller has to re-raise.
+    #[must_use]
+    pub(crate) fn unmask(&self) -> bool {
+        // SYNC with the exchange to `RUNNING` in `arrive`: what the critical section did.
+        let before = self.0.fetch_sub(1, Ordering::Release);
+        before & MASKINGS == 1 && before & PENDING != 0
+    }
+
+    /// A1 to A4. `serve_one` returns whether there was anything to serve.
+    pub(crate) fn arrive(&self, mut serve_one: impl FnMut() -> bool) {
+        loop {
+            // Relaxed: the exchanges order it.
+            let found = self.0.load(Ordering::Relaxed);
+            if found & (RUNNING | MASKINGS) != 0 {
+                // Release: SYNC with A2's exchange of the thread that takes the notice: the queue.
+                let noted = found | PENDING;
+                if self.0.compare_exchange(found, noted, Ordering::Release, Ordering::Relaxed).is_ok() {
+                    return;
+                }
+                continue;
+            }
+            // Acquire: SYNC with the fetch_sub in `unmask`, the fetch_and below and the exchange
+            // above: what a critical section and the last handler did, and the queue.
+            if self.0.compare_exchange(found, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            let served = serve_one();
+            // Release: SYNC with the load in `is_running` and the exchange above: what the handler
+            // did.
+            let before = self.0.fetch_and(!RUNNING, Ordering::Release);
+            if !served && before & PENDING == 0 {
+                return;
+            }
+        }
+    }
+}
