@@ -53,8 +53,8 @@ pub enum InvokeError {
     /// The deadline passed. The operation may have been executed, or may be later. *Remedy:* make
     /// it harmless to execute twice, or ask the home what it has done.
     Deadline,
-    /// The home has died, or has ended. The operation may have been executed. *Remedy:* connect to
-    /// a new home.
+    /// The home has died, has ended, or has revoked the right. The operation may have been
+    /// executed. *Remedy:* connect to a new home.
     HomeDied,
     /// The home has no handler for the operation. *Remedy:* build both sides from the same source.
     NoSuchOperation,

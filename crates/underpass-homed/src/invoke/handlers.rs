@@ -40,7 +40,8 @@ impl InvocationHandlers {
 
     /// Handles `operation`. Handlers of one home run one after another, with preemption off, and
     /// never within a [critical section](InvocationHome::mask) of the home. They may not block: one
-    /// that blocks holds up all others. If one panics, its requester is told.
+    /// that blocks holds up all others, and critical sections too. If one panics, its requester is
+    /// told.
     pub fn on(mut self, operation: u64, handler: impl FnMut([u64; 6]) -> [u64; 6] + Send + 'static) -> Self {
         self.on.insert(operation, Box::new(handler));
         self

@@ -188,6 +188,9 @@ impl InvocationHome {
     ///
     /// The thread can't [`invoke`](super::HomeInvoker::invoke) in it.
     ///
+    /// Begin the section *before* taking a lock that handlers take. A thread that holds such a lock
+    /// and then masks would wait for the handler, and the handler for the lock.
+    ///
     /// # Panics
     /// In a handler of another home, which would wait for this one's.
     ///
