@@ -28,6 +28,7 @@
 //! let (service, total) = ObjectHome::new(0_u64)?;
 //! let handled = total.clone();
 //! let (services, home) = InvocationHandlers::new()
+//!     // Handlers alone change the total, so they never wait for each other.
 //!     .on(ADD, move |[more, ..]| {
 //!         let version = handled.update(|total| *total += more).unwrap_or(0);
 //!         [version, 0, 0, 0, 0, 0]

@@ -12,7 +12,7 @@ thread_local! {
 
 /// Whether they are. A thread that is ending invokes nothing.
 pub(crate) fn is_masked() -> bool {
-    MASKED.try_with(Cell::get).map_or(true, |masked| masked != 0)
+    MASKED.try_with(Cell::get) != Ok(0)
 }
 
 /// The thread enters a section.
