@@ -24,7 +24,8 @@ fn access(object: &HomedObject<Sheet>) -> Result<ObjectVersion<Sheet>, HomedErro
         found => Some(found),
     });
     let version = match &found {
-        Ok(version) | Err(HomedError::HomeDied(version)) => version,
+        Ok(version) => version,
+        Err(HomedError::HomeDied(version)) => version,
         Err(_) => return found,
     };
     assert_eq!(version.value, Sheet::of(version.number()), "it is whole");
@@ -218,15 +219,17 @@ fn a_home_that_writes_anything_harms_no_reader() {
         let work = || {
             let object = object.clone();
             move || {
-                (0..2_000).for_each(|_| match object.access() {
-                    // Whatever they hold, they are values.
-                    Ok(version) | Err(HomedError::HomeDied(version)) => {
-                        let even: u8 = version.value.even.into();
-                        assert!(even <= 1);
-                        let _ = version.age();
-                    }
-                    Err(HomedError::Overtaken | HomedError::Invalid) => {}
-                    Err(e) => panic!("{e}"),
+                (0..2_000).for_each(|_| {
+                    let version = match object.access() {
+                        Ok(version) => version,
+                        Err(HomedError::HomeDied(version)) => *version,
+                        Err(HomedError::Overtaken | HomedError::Invalid) => return,
+                        Err(e) => panic!("{e}"),
+                    };
+                    // Whatever it holds, it is a value.
+                    let even: u8 = version.value.even.into();
+                    assert!(even <= 1);
+                    let _ = version.age();
                 })
             }
         };

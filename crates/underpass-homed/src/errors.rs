@@ -47,7 +47,7 @@ impl Error for ObjectImportError {}
 pub enum HomedError<T> {
     /// The home has died or has ended the object. This is its last version. *Remedy:* use it, or
     /// wait for a new home ([`renew_within`](crate::HomedObject::renew_within)).
-    HomeDied(ObjectVersion<T>),
+    HomeDied(Box<ObjectVersion<T>>),
     /// The home has taken this domain's right to the object away. *Remedy:* ask its owner.
     Revoked,
     /// The home has overwritten each version before it was copied. *Remedy:* try again; if that
@@ -65,7 +65,7 @@ impl<T> HomedError<T> {
     /// The last version, if the home has died.
     pub fn last(self) -> Option<ObjectVersion<T>> {
         match self {
-            Self::HomeDied(last) => Some(last),
+            Self::HomeDied(last) => Some(*last),
             _ => None,
         }
     }

@@ -186,7 +186,7 @@ impl<T: Shareable> HomedObject<T> {
     fn over(&self, last: ObjectVersion<T>) -> HomedError<T> {
         match self.opened.stub.is_revoked() {
             true => HomedError::Revoked,
-            false => HomedError::HomeDied(last),
+            false => HomedError::HomeDied(Box::new(last)),
         }
     }
 
