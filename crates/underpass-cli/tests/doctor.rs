@@ -26,13 +26,13 @@ fn a_directory_that_others_can_write_is_broken() {
     fs::set_permissions(&names, fs::Permissions::from_mode(0o700)).unwrap();
     let sound = doctor(&names, &["--json"]);
     assert!(sound.status.success(), "{sound:?}");
-    assert_eq!(of(&sound, "names")["verdict"], "good");
+    assert_eq!(of(&sound, "names")["judgement"], "good");
 
     fs::set_permissions(&names, fs::Permissions::from_mode(0o777)).unwrap();
     let open = doctor(&names, &["--json"]);
     assert_eq!(open.status.code(), Some(1));
     let finding = of(&open, "names");
-    assert_eq!(finding["verdict"], "broken");
+    assert_eq!(finding["judgement"], "broken");
     assert!(finding["consequence"].as_str().unwrap().contains("mode 0777"), "{finding}");
 }
 
@@ -45,9 +45,9 @@ fn it_says_what_the_system_has() {
     // As far as this process can tell the same by itself.
     let expected = [("futex_waitv", underpass_os::futex::can_watch_several(), "slower")];
     for (check, has, lacks) in expected {
-        assert_eq!(of(&output, check)["verdict"], if has { "good" } else { lacks });
+        assert_eq!(of(&output, check)["judgement"], if has { "good" } else { lacks });
     }
-    assert!(of(&output, "landlock")["verdict"] == "good" || of(&output, "landlock")["remedy"].is_string());
+    assert!(of(&output, "landlock")["judgement"] == "good" || of(&output, "landlock")["remedy"].is_string());
 }
 
 #[test]

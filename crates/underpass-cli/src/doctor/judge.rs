@@ -1,12 +1,12 @@
-//! What a reading means: a verdict for each check, its consequence, and its remedy.
+//! What a reading means: a judgement for each check, its consequence, and its remedy.
 
-use super::reading::{Names, Reading};
+use super::reading::{NameDirectory, Reading};
 use serde::Serialize;
 
 /// How a system does in one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub(super) enum Judgement {
     Good,
     /// Calls work, and take longer.
     Slower,
@@ -20,15 +20,15 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
-    pub(super) verdict: Verdict,
+    pub(super) judgement: Judgement,
     pub(super) found: String,
     pub(super) consequence: Option<String>,
     pub(super) remedy: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn new(check: &'static str, verdict: Verdict, found: String) -> Self {
-        Self { check, verdict, found, consequence: None, remedy: None }
+    pub(super) fn new(check: &'static str, judgement: Judgement, found: String) -> Self {
+        Self { check, judgement, found, consequence: None, remedy: None }
     }
 
     pub(super) fn with(mut self, consequence: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -65,8 +65,8 @@ fn kernel(release: &str) -> Finding {
     let mut parts = release.split(['.', '-']).map(|part| part.parse::<u32>().ok());
     let version = parts.next().flatten().zip(parts.next().flatten());
     let good = version.is_some_and(|version| version >= OLDEST);
-    let verdict = if good { Verdict::Good } else { Verdict::Weaker };
-    let finding = Finding::new("kernel", verdict, format!("Linux {release}"));
+    let judgement = if good { Judgement::Good } else { Judgement::Weaker };
+    let finding = Finding::new("kernel", judgement, format!("Linux {release}"));
     match good {
         true => finding,
         false => finding.with("Underpass is not tested here", "a kernel of 5.16 or later"),
@@ -77,20 +77,20 @@ fn processors(cpus: usize, quota: Option<usize>) -> Finding {
     let used = quota.map_or(cpus, |quota| quota.min(cpus));
     let limited =
         if used < cpus { format!(", of {cpus} by the quota of the control group") } else { String::new() };
-    let finding = |verdict| Finding::new("processors", verdict, format!("{used}{limited}"));
+    let finding = |judgement| Finding::new("processors", judgement, format!("{used}{limited}"));
     match used {
-        0 | 1 => finding(Verdict::Slower).with(
+        0 | 1 => finding(Judgement::Slower).with(
             "each call is two hand-overs of the processor, a few microseconds",
             "allow more CPUs (`taskset -p`, `cpu.max` of the control group), or call less often with more",
         ),
-        _ => finding(Verdict::Good),
+        _ => finding(Judgement::Good),
     }
 }
 
 fn memory(memory: &Result<(), String>) -> Finding {
     match memory {
-        Ok(()) => Finding::new("memory", Verdict::Good, "memfd_create with seals".to_owned()),
-        Err(e) => Finding::new("memory", Verdict::Broken, e.clone()).with(
+        Ok(()) => Finding::new("memory", Judgement::Good, "memfd_create with seals".to_owned()),
+        Err(e) => Finding::new("memory", Judgement::Broken, e.clone()).with(
             "no connection can be made",
             "allow memfd_create and fcntl(F_ADD_SEALS) in the seccomp profile, and raise `ulimit -n`",
         ),
@@ -99,8 +99,8 @@ fn memory(memory: &Result<(), String>) -> Finding {
 
 fn process_handles(handles: &Result<(), String>) -> Finding {
     match handles {
-        Ok(()) => Finding::new("processes", Verdict::Good, "pidfd_open".to_owned()),
-        Err(e) => Finding::new("processes", Verdict::Weaker, e.clone()).with(
+        Ok(()) => Finding::new("processes", Judgement::Good, "pidfd_open".to_owned()),
+        Err(e) => Finding::new("processes", Judgement::Weaker, e.clone()).with(
             "a peer's process is known by its number alone, which another one may get",
             "allow pidfd_open in the seccomp profile",
         ),
@@ -109,8 +109,8 @@ fn process_handles(handles: &Result<(), String>) -> Finding {
 
 fn several_words(can: bool) -> Finding {
     match can {
-        true => Finding::new("futex_waitv", Verdict::Good, "a sleep can watch several words".to_owned()),
-        false => Finding::new("futex_waitv", Verdict::Slower, "a sleep can watch one word only".to_owned())
+        true => Finding::new("futex_waitv", Judgement::Good, "a sleep can watch several words".to_owned()),
+        false => Finding::new("futex_waitv", Judgement::Slower, "a sleep can watch one word only".to_owned())
             .with(
                 "a listener takes no donated processor, and a control thread looks for replies",
                 "Linux 5.16 or later, and futex_waitv in the seccomp profile",
@@ -120,16 +120,18 @@ fn several_words(can: bool) -> Finding {
 
 fn barrier(has: bool) -> Finding {
     match has {
-        true => Finding::new("membarrier", Verdict::Good, "barriers reach other processes".to_owned()),
-        false => Finding::new("membarrier", Verdict::Slower, "no barrier reaches other processes".to_owned())
-            .with("each message is posted with a fence", "allow membarrier in the seccomp profile"),
+        true => Finding::new("membarrier", Judgement::Good, "barriers reach other processes".to_owned()),
+        false => {
+            Finding::new("membarrier", Judgement::Slower, "no barrier reaches other processes".to_owned())
+                .with("each message is posted with a fence", "allow membarrier in the seccomp profile")
+        }
     }
 }
 
 fn refuses_files(can: bool) -> Finding {
     match can {
-        true => Finding::new("SO_PASSRIGHTS", Verdict::Good, "sockets can refuse files".to_owned()),
-        false => Finding::new("SO_PASSRIGHTS", Verdict::Weaker, "sockets take any files".to_owned()).with(
+        true => Finding::new("SO_PASSRIGHTS", Judgement::Good, "sockets can refuse files".to_owned()),
+        false => Finding::new("SO_PASSRIGHTS", Judgement::Weaker, "sockets take any files".to_owned()).with(
             "a peer can send files that nobody asked for; a thread for its user closes them",
             "Linux 6.16 or later",
         ),
@@ -138,8 +140,8 @@ fn refuses_files(can: bool) -> Finding {
 
 fn namespaces(may: &Result<(), String>) -> Finding {
     match may {
-        Ok(()) => Finding::new("namespaces", Verdict::Good, "this user may create them".to_owned()),
-        Err(e) => Finding::new("namespaces", Verdict::Weaker, e.clone()).with(
+        Ok(()) => Finding::new("namespaces", Judgement::Good, "this user may create them".to_owned()),
+        Err(e) => Finding::new("namespaces", Judgement::Weaker, e.clone()).with(
             "a sandboxed domain keeps the namespaces of its starter, and its kernel threads are not bounded",
             "`sysctl kernel.unprivileged_userns_clone=1`, or \
              `kernel.apparmor_restrict_unprivileged_userns=0`; in a container, unshare in the seccomp profile",
@@ -150,19 +152,19 @@ fn namespaces(may: &Result<(), String>) -> Finding {
 fn landlock(version: &Result<u32, String>) -> Finding {
     const REMEDY: &str = "Linux 6.7 or later with `landlock` among `lsm=` of the kernel's command line";
     match version {
-        Ok(version @ LANDLOCK..) => Finding::new("landlock", Verdict::Good, format!("version {version}")),
-        Ok(version) => Finding::new("landlock", Verdict::Weaker, format!("version {version}"))
+        Ok(version @ LANDLOCK..) => Finding::new("landlock", Judgement::Good, format!("version {version}")),
+        Ok(version) => Finding::new("landlock", Judgement::Weaker, format!("version {version}"))
             .with("only seccomp refuses sockets to a sandboxed domain", REMEDY),
-        Err(e) => Finding::new("landlock", Verdict::Weaker, e.clone())
+        Err(e) => Finding::new("landlock", Judgement::Weaker, e.clone())
             .with("only seccomp refuses files and sockets to a sandboxed domain", REMEDY),
     }
 }
 
 fn files(most: u64) -> Finding {
-    let verdict = if most < FILES { Verdict::Weaker } else { Verdict::Good };
-    let finding = Finding::new("open files", verdict, format!("{most} for each process"));
-    match verdict {
-        Verdict::Good => finding,
+    let judgement = if most < FILES { Judgement::Weaker } else { Judgement::Good };
+    let finding = Finding::new("open files", judgement, format!("{most} for each process"));
+    match judgement {
+        Judgement::Good => finding,
         _ => finding.with(
             "each connection takes one, so a server has room for fewer clients than that",
             format!("`ulimit -n {FILES}`, or LimitNOFILE={FILES} in the systemd unit"),
@@ -170,12 +172,12 @@ fn files(most: u64) -> Finding {
     }
 }
 
-fn names(names: &Names) -> Finding {
+fn names(names: &NameDirectory) -> Finding {
     let place = format!("{} ({})", names.path.display(), names.why);
     match &names.sound {
-        None => Finding::new("names", Verdict::Good, format!("{place}: the first server makes it")),
-        Some(Ok(())) => Finding::new("names", Verdict::Good, format!("{place}: {} names", names.count)),
-        Some(Err(e)) => Finding::new("names", Verdict::Broken, place).with(
+        None => Finding::new("names", Judgement::Good, format!("{place}: the first server makes it")),
+        Some(Ok(())) => Finding::new("names", Judgement::Good, format!("{place}: {} names", names.count)),
+        Some(Err(e)) => Finding::new("names", Judgement::Broken, place).with(
             format!("no name is exported or looked up there: {e}"),
             "a directory that belongs to this user or to root, and that nobody else can write; \
              $UNDERPASS_DIR names it",
@@ -202,37 +204,38 @@ mod tests {
             namespaces: Ok(()),
             landlock: Ok(7),
             files: 65_536,
-            names: Names { path, why: "it is root's", sound: Some(Ok(())), count: 3 },
+            names: NameDirectory { path, why: "it is root's", sound: Some(Ok(())), count: 3 },
         }
     }
 
     /// The findings that are not good.
-    fn odd(change: impl FnOnce(&mut Reading)) -> Vec<(&'static str, Verdict)> {
+    fn odd(change: impl FnOnce(&mut Reading)) -> Vec<(&'static str, Judgement)> {
         let mut reading = good();
         change(&mut reading);
-        let odd: Vec<_> = findings(&reading).into_iter().filter(|of| of.verdict != Verdict::Good).collect();
+        let odd: Vec<_> =
+            findings(&reading).into_iter().filter(|of| of.judgement != Judgement::Good).collect();
         assert!(odd.iter().all(|of| of.consequence.is_some() && of.remedy.is_some()), "{odd:?}");
-        odd.iter().map(|of| (of.check, of.verdict)).collect()
+        odd.iter().map(|of| (of.check, of.judgement)).collect()
     }
 
     #[test]
     fn each_lack_has_its_verdict_and_a_remedy() {
         let refused = || Err::<(), _>("Operation not permitted".to_owned());
         assert_eq!(odd(|_| {}), []);
-        assert_eq!(odd(|of| of.kernel = "5.15.0".to_owned()), [("kernel", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.kernel = "unknown: none".to_owned()), [("kernel", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.cpus = 1), [("processors", Verdict::Slower)]);
-        assert_eq!(odd(|of| of.quota = Some(1)), [("processors", Verdict::Slower)]);
-        assert_eq!(odd(|of| of.several_words = false), [("futex_waitv", Verdict::Slower)]);
-        assert_eq!(odd(|of| of.barrier = false), [("membarrier", Verdict::Slower)]);
-        assert_eq!(odd(|of| of.memory = refused()), [("memory", Verdict::Broken)]);
-        assert_eq!(odd(|of| of.process_handles = refused()), [("processes", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.refuses_files = false), [("SO_PASSRIGHTS", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.namespaces = refused()), [("namespaces", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.landlock = Ok(3)), [("landlock", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.landlock = Err("none".to_owned())), [("landlock", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.files = 1024), [("open files", Verdict::Weaker)]);
-        assert_eq!(odd(|of| of.names.sound = Some(refused())), [("names", Verdict::Broken)]);
+        assert_eq!(odd(|of| of.kernel = "5.15.0".to_owned()), [("kernel", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.kernel = "unknown: none".to_owned()), [("kernel", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.cpus = 1), [("processors", Judgement::Slower)]);
+        assert_eq!(odd(|of| of.quota = Some(1)), [("processors", Judgement::Slower)]);
+        assert_eq!(odd(|of| of.several_words = false), [("futex_waitv", Judgement::Slower)]);
+        assert_eq!(odd(|of| of.barrier = false), [("membarrier", Judgement::Slower)]);
+        assert_eq!(odd(|of| of.memory = refused()), [("memory", Judgement::Broken)]);
+        assert_eq!(odd(|of| of.process_handles = refused()), [("processes", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.refuses_files = false), [("SO_PASSRIGHTS", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.namespaces = refused()), [("namespaces", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.landlock = Ok(3)), [("landlock", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.landlock = Err("none".to_owned())), [("landlock", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.files = 1024), [("open files", Judgement::Weaker)]);
+        assert_eq!(odd(|of| of.names.sound = Some(refused())), [("names", Judgement::Broken)]);
         assert_eq!(odd(|of| of.names.sound = None), []);
     }
 

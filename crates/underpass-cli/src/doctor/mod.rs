@@ -8,7 +8,7 @@ mod judge;
 mod reading;
 
 use anstyle::{AnsiColor, Style};
-use judge::{Finding, Verdict};
+use judge::{Finding, Judgement};
 use reading::Reading;
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ pub fn run(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     if !options.json {
         writeln!(out, "{}", summary(&findings))?;
     }
-    let broken = findings.iter().any(|finding| finding.verdict == Verdict::Broken);
+    let broken = findings.iter().any(|finding| finding.judgement == Judgement::Broken);
     Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -54,11 +54,11 @@ pub fn try_namespaces() -> ExitCode {
 }
 
 fn print(out: &mut impl Write, finding: &Finding) -> std::io::Result<()> {
-    let (word, colour) = match finding.verdict {
-        Verdict::Good => ("good", AnsiColor::Green),
-        Verdict::Slower => ("slower", AnsiColor::Yellow),
-        Verdict::Weaker => ("weaker", AnsiColor::Yellow),
-        Verdict::Broken => ("broken", AnsiColor::Red),
+    let (word, colour) = match finding.judgement {
+        Judgement::Good => ("good", AnsiColor::Green),
+        Judgement::Slower => ("slower", AnsiColor::Yellow),
+        Judgement::Weaker => ("weaker", AnsiColor::Yellow),
+        Judgement::Broken => ("broken", AnsiColor::Red),
     };
     let style = Style::new().fg_color(Some(colour.into()));
     writeln!(out, "{style}{word:<7}{style:#} {:<14} {}", finding.check, finding.found)?;
@@ -71,8 +71,9 @@ fn print(out: &mut impl Write, finding: &Finding) -> std::io::Result<()> {
 }
 
 fn summary(findings: &[Finding]) -> String {
-    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (slower, weaker, broken) = (count(Verdict::Slower), count(Verdict::Weaker), count(Verdict::Broken));
+    let count = |judgement| findings.iter().filter(|finding| finding.judgement == judgement).count();
+    let (slower, weaker, broken) =
+        (count(Judgement::Slower), count(Judgement::Weaker), count(Judgement::Broken));
     match (slower + weaker, broken) {
         (0, 0) => "Nothing is slower or weaker than it could be.".to_owned(),
         (_, 0) => format!("Calls work here; {slower} checks say slower, and {weaker} say weaker."),
@@ -86,20 +87,24 @@ mod tests {
 
     #[test]
     fn a_summary_says_the_worst() {
-        let finding = |verdict| Finding::new("kernel", verdict, "6.1".to_owned());
-        let said = |verdicts: &[Verdict]| summary(&verdicts.iter().map(|v| finding(*v)).collect::<Vec<_>>());
-        assert_eq!(said(&[Verdict::Good]), "Nothing is slower or weaker than it could be.");
+        let finding = |judgement| Finding::new("kernel", judgement, "6.1".to_owned());
+        let said =
+            |verdicts: &[Judgement]| summary(&verdicts.iter().map(|v| finding(*v)).collect::<Vec<_>>());
+        assert_eq!(said(&[Judgement::Good]), "Nothing is slower or weaker than it could be.");
         assert_eq!(
-            said(&[Verdict::Good, Verdict::Slower, Verdict::Weaker]),
+            said(&[Judgement::Good, Judgement::Slower, Judgement::Weaker]),
             "Calls work here; 1 checks say slower, and 1 say weaker."
         );
-        assert_eq!(said(&[Verdict::Slower, Verdict::Broken]), "Calls don't work here: 1 checks say broken.");
+        assert_eq!(
+            said(&[Judgement::Slower, Judgement::Broken]),
+            "Calls don't work here: 1 checks say broken."
+        );
     }
 
     #[test]
     fn a_finding_is_printed_with_its_remedy() {
         let mut out = Vec::new();
-        let finding = Finding::new("landlock", Verdict::Weaker, "none".to_owned())
+        let finding = Finding::new("landlock", Judgement::Weaker, "none".to_owned())
             .with("files are refused by seccomp alone", "Linux 6.7");
         print(&mut out, &finding).unwrap();
         let said = anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string();

@@ -30,12 +30,12 @@ pub(super) struct Reading {
     pub(super) landlock: Result<u32, String>,
     /// How many files a process may have open.
     pub(super) files: u64,
-    pub(super) names: Names,
+    pub(super) names: NameDirectory,
 }
 
 /// The directory of names.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct NameDirectory {
     pub(super) path: PathBuf,
     pub(super) why: &'static str,
     /// `None` if there is none yet.
@@ -61,12 +61,12 @@ impl Reading {
             namespaces: namespaces(),
             landlock: landlock::version().map_err(text),
             files: process::files(),
-            names: Names::take(&Directory::from_environment()),
+            names: NameDirectory::take(&Directory::from_environment()),
         }
     }
 }
 
-impl Names {
+impl NameDirectory {
     fn take(directory: &Directory) -> Self {
         let sound = match directory.check() {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
@@ -103,12 +103,12 @@ mod tests {
     fn names_are_counted_and_other_files_are_not() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("names");
-        let missing = Names::take(&Directory::at(&path));
+        let missing = NameDirectory::take(&Directory::at(&path));
         assert!(missing.sound.is_none() && missing.count == 0);
         Directory::at(&path).ensure().unwrap();
         fs::write(path.join("file"), "").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(path.join("name")).unwrap();
-        let there = Names::take(&Directory::at(&path));
+        let there = NameDirectory::take(&Directory::at(&path));
         assert_eq!((there.sound, there.count), (Some(Ok(())), 1));
     }
 }
