@@ -171,7 +171,7 @@ impl Cell {
             }
         };
         let behind = behind.min(2 * MANY).div_ceil(2);
-        let way = u64::from(behind) << BEHIND | (advance as u64) << ADVANCE;
+        let way = u64::from(behind) << BEHIND | u64::from(advance.bits()) << ADVANCE;
         let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
@@ -348,14 +348,14 @@ mod tests {
         let elsewhere = Cell { length: 70_000, place: PayloadPlace::Stack, ..Cell::new(1, 2) };
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
-            let (head, first) = cell.head(u32::MAX, 0, Advance::Small);
+            let (head, first) = cell.head(u32::MAX, 0, Advance::SMALL);
             let mut payload = Payload::new();
             payload.set_word(0, first);
             let read = Cell::from_parts(Head::new(head).unwrap(), payload);
             assert_eq!((read.ids, read.place), (cell.ids, cell.place));
             assert_eq!(
                 (read.length, read.bounded, first),
-                (cell.length, cell.bounded, cell.head(0, 7, Advance::Full).1)
+                (cell.length, cell.bounded, cell.head(0, 7, Advance::FULL).1)
             );
             assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
         }

@@ -112,7 +112,7 @@ impl<W: RingMemory> Sending<W> {
         W::demote(line);
         self.next.set(next.next(advance, mask));
         self.window.posted(behind, next.cells.wrapping_add(1), mask);
-        if advance == Advance::Full {
+        if advance == Advance::FULL {
             // In a smaller window the line is still in the cache of its last reader, and a prefetch
             // would only take it away.
             W::prefetch_for_write(self.lines.line(next.line.wrapping_add(AHEAD)));

@@ -12,29 +12,31 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 /// no line keeps a head so old that its sequence number could come again.
 const FULL_PASS_EVERY: u32 = 1 << 14;
 
-/// Where the next message lies. These are two bits of a head, and every value has a meaning.
+/// Where the next message lies. These are two bits of a head, and every value has a meaning. They
+/// are compared, as a `match` on an enum would jump through a table for each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Advance {
-    /// On the next line of the full ring.
-    Full,
-    /// On the next line of the same sixteenth of the ring.
-    Small,
-    /// On the next line of the same quarter of the ring.
-    Middle,
-    /// On the first line of the next quarter: the window has become too small.
-    Widen,
-}
+pub(crate) struct Advance(u32);
 
 impl Advance {
+    /// On the next line of the full ring.
+    pub(crate) const FULL: Self = Self(0);
+    /// On the next line of the same sixteenth of the ring.
+    pub(crate) const SMALL: Self = Self(1);
+    /// On the next line of the same quarter of the ring.
+    const MIDDLE: Self = Self(2);
+    /// On the first line of the next quarter: the window has become too small.
+    const WIDEN: Self = Self(3);
+
     /// The meaning of the two low bits of `bits`.
     #[inline(always)]
     pub(crate) fn of(bits: u32) -> Self {
-        match bits & 3 {
-            0 => Self::Full,
-            1 => Self::Small,
-            2 => Self::Middle,
-            _ => Self::Widen,
-        }
+        Self(bits & 3)
+    }
+
+    /// The two bits.
+    #[inline(always)]
+    pub(crate) fn bits(self) -> u32 {
+        self.0
     }
 
     /// The number of lines of this window less one. `mask` is the number of lines of the ring less
@@ -42,9 +44,9 @@ impl Advance {
     #[inline(always)]
     fn window_mask(self, mask: u32) -> u32 {
         match self {
-            Self::Small => mask >> 4,
-            Self::Middle => mask >> 2,
-            Self::Full | Self::Widen => mask,
+            Self::SMALL => mask >> 4,
+            Self::MIDDLE => mask >> 2,
+            _ => mask,
         }
     }
 
@@ -52,7 +54,7 @@ impl Advance {
     #[inline(always)]
     pub(crate) fn after(self, line: u32, mask: u32) -> u32 {
         match self {
-            Self::Small => within(mask >> 4, line),
+            Self::SMALL => within(mask >> 4, line),
             _ => self.after_in_larger(line, mask),
         }
     }
@@ -61,8 +63,8 @@ impl Advance {
     #[inline(never)]
     fn after_in_larger(self, line: u32, mask: u32) -> u32 {
         match self {
-            Self::Widen => (line | mask >> 2).wrapping_add(1) & mask,
-            Self::Full | Self::Small | Self::Middle => within(self.window_mask(mask), line),
+            Self::WIDEN => (line | mask >> 2).wrapping_add(1) & mask,
+            window => within(window.window_mask(mask), line),
         }
     }
 
@@ -71,18 +73,18 @@ impl Advance {
     /// successor.
     fn limit(self, mask: u32) -> u32 {
         match self {
-            Self::Full => u32::MAX,
-            Self::Small | Self::Middle => self.window_mask(mask),
-            Self::Widen => 0,
+            Self::FULL => u32::MAX,
+            Self::WIDEN => 0,
+            window => window.window_mask(mask),
         }
     }
 
     /// The smallest window with room for a message of which `behind` predecessors may be untaken.
     fn smallest(behind: u32, mask: u32) -> Self {
-        [Self::Small, Self::Middle]
+        [Self::SMALL, Self::MIDDLE]
             .into_iter()
             .find(|window| behind < window.limit(mask))
-            .unwrap_or(Self::Full)
+            .unwrap_or(Self::FULL)
     }
 }
 
@@ -113,7 +115,7 @@ impl Window {
     pub(crate) fn new(mask: u32) -> Self {
         let first = Advance::smallest(0, mask);
         Self {
-            current: AtomicU32::new(first as u32),
+            current: AtomicU32::new(first.bits()),
             limit: AtomicU32::new(first.limit(mask)),
             most_behind: AtomicU32::new(0),
             until_review: AtomicU32::new(mask + 1),
@@ -135,8 +137,8 @@ impl Window {
     /// is used again only after three quarters of the ring.
     #[cold]
     fn widen(&self, mask: u32) -> Advance {
-        self.enter(Advance::Full, mask);
-        Advance::Widen
+        self.enter(Advance::FULL, mask);
+        Advance::WIDEN
     }
 
     /// Notes a post. Up to `behind` of its predecessors may have been untaken, and `posted`
@@ -157,11 +159,11 @@ impl Window {
     #[cold]
     fn review(&self, posted: u32, mask: u32) {
         let now = Advance::of(self.current.load(Ordering::Relaxed));
-        if now == Advance::Full {
+        if now == Advance::FULL {
             self.last_full_pass.store(posted, Ordering::Relaxed);
         }
         let smallest = Advance::smallest(self.most_behind.load(Ordering::Relaxed), mask);
-        if now != Advance::Full
+        if now != Advance::FULL
             && posted.wrapping_sub(self.last_full_pass.load(Ordering::Relaxed)) >= FULL_PASS_EVERY
         {
             self.enter(now, mask);
@@ -175,7 +177,7 @@ impl Window {
     }
 
     fn enter(&self, window: Advance, mask: u32) {
-        self.current.store(window as u32, Ordering::Relaxed);
+        self.current.store(window.bits(), Ordering::Relaxed);
         self.limit.store(window.limit(mask), Ordering::Relaxed);
         self.most_behind.store(0, Ordering::Relaxed);
         self.until_review.store(mask + 1, Ordering::Relaxed);
@@ -189,22 +191,22 @@ mod tests {
     #[test]
     fn a_window_stays_within_its_lines() {
         let goes = |advance: Advance, from: u32| advance.after(from, 127);
-        assert_eq!([5, 7, 127].map(|from| goes(Advance::Small, from)), [6, 0, 120]);
-        assert_eq!([5, 31, 127].map(|from| goes(Advance::Middle, from)), [6, 0, 96]);
-        assert_eq!([5, 31, 127].map(|from| goes(Advance::Full, from)), [6, 32, 0]);
-        assert_eq!([5, 31, 127].map(|from| goes(Advance::Widen, from)), [32, 32, 0]);
+        assert_eq!([5, 7, 127].map(|from| goes(Advance::SMALL, from)), [6, 0, 120]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::MIDDLE, from)), [6, 0, 96]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::FULL, from)), [6, 32, 0]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::WIDEN, from)), [32, 32, 0]);
         for bits in 0..4 {
-            assert_eq!(Advance::of(bits) as u32, bits);
+            assert_eq!(Advance::of(bits).bits(), bits);
         }
     }
 
     #[test]
     fn a_window_has_room_for_all_but_one() {
         let smallest = |behind| Advance::smallest(behind, 127);
-        assert_eq!([0, 6].map(smallest), [Advance::Small; 2]);
-        assert_eq!([7, 30].map(smallest), [Advance::Middle; 2]);
-        assert_eq!([31, u32::MAX].map(smallest), [Advance::Full; 2]);
-        assert_eq!(Advance::smallest(0, 3), Advance::Full, "a window of one line has no room");
+        assert_eq!([0, 6].map(smallest), [Advance::SMALL; 2]);
+        assert_eq!([7, 30].map(smallest), [Advance::MIDDLE; 2]);
+        assert_eq!([31, u32::MAX].map(smallest), [Advance::FULL; 2]);
+        assert_eq!(Advance::smallest(0, 3), Advance::FULL, "a window of one line has no room");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::call::abandon::UnderWay;
 use crate::call::client::{ClientEnd, ClientRow};
 use crate::call::linkage::Linkage;
+use crate::counters::SlotCount;
 use crate::dispatch::incoming::{REVOKED, Status};
 use crate::error::{CallError, Outcome};
 use crate::payload::message::{Bytes, IN_REPLY, LATE, NO_FILE, Unread};
@@ -47,6 +48,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
     linkage: &'a Linkage,
+    /// What calls of the binding over this channel have carried. Written under the lock of `end`.
+    pub(crate) count: &'a SlotCount,
     /// Bytes of a result that was read from the A-stack or elsewhere.
     received: Cell<u64>,
     /// What frees the call. Unused once the slot may belong to another call.
@@ -107,14 +110,32 @@ impl<'a> Answer<'a> {
         under_way: Option<&'a UnderWay>,
     ) -> Self {
         let number = slot.number();
-        let linkage = end.linkage(number);
-        Self { end, row, slot: Cell::new(Some(slot)), number, linkage, received: Cell::new(0), under_way }
+        let (linkage, count) = (end.linkage(number), row.count(end));
+        Self {
+            end,
+            row,
+            slot: Cell::new(Some(slot)),
+            number,
+            linkage,
+            count,
+            received: Cell::new(0),
+            under_way,
+        }
     }
 
     /// The answer of a late call. Its bytes lie in its cell, or with the slot `number`.
     pub(crate) fn of_late(end: &'a ClientEnd, row: &'a ClientRow, slot: Option<Slot>, number: u16) -> Self {
-        let linkage = end.linkage(number);
-        Self { end, row, slot: Cell::new(slot), number, linkage, received: Cell::new(0), under_way: None }
+        let (linkage, count) = (end.linkage(number), row.count(end));
+        Self {
+            end,
+            row,
+            slot: Cell::new(slot),
+            number,
+            linkage,
+            count,
+            received: Cell::new(0),
+            under_way: None,
+        }
     }
 
     /// The slot, which the caller gives back from now on.
@@ -192,7 +213,7 @@ impl<'a> Answer<'a> {
     fn finish(&mut self, len: u64) {
         if let Some(slot) = self.slot.take() {
             self.under_way.inspect(|call| call.leaves());
-            self.end.give_back(slot, self.row, len);
+            self.end.give_back(slot, self.count, len);
         }
     }
 
@@ -223,7 +244,7 @@ impl<'a> Answer<'a> {
         let read = self.read_reply::<R>(reply);
         if !self.has_slot() {
             let _inside = self.end.lock();
-            self.row.count(self.end).come_in(self.received.get());
+            self.count.come_in(self.received.get());
         }
         read
     }
@@ -300,7 +321,7 @@ fn give_back_late(answer: &Answer<'_>, slot: Slot) {
     {
         answer.end.release_interfaces_of(&reply);
     }
-    answer.end.give_back(slot, answer.row, answer.received.get());
+    answer.end.give_back(slot, answer.count, answer.received.get());
 }
 
 /// Reads a result. Most results are successes, so this is the way for them.

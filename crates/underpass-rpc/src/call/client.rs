@@ -39,7 +39,7 @@ use crate::call::notify_retries::NotifyRetries;
 use crate::call::slot_queue::SlotQueue;
 use crate::call::unnotified::Unnotified;
 use crate::control::mailbox::ChannelMailbox;
-use crate::counters::{CountedEnd, Counters, KernelCount, retire_end};
+use crate::counters::{CountedEnd, Counters, KernelCount, SlotCount, retire_end};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
@@ -242,11 +242,11 @@ impl ClientEnd {
         self.lock.enter()
     }
 
-    /// Gives a slot back, after a result of `len` bytes has come over `row`.
+    /// Gives a slot back, after a result of `len` bytes has come, which `count` counts.
     #[inline(always)]
-    pub(crate) fn give_back(&self, slot: Slot, row: &ClientRow, len: u64) {
+    pub(crate) fn give_back(&self, slot: Slot, count: &SlotCount, len: u64) {
         let inside = self.lock();
-        row.count(self).come_in(len);
+        count.come_in(len);
         self.slots.give_back(slot);
         drop(inside);
         failpoint!("client-given-back");

@@ -92,7 +92,7 @@ impl ClientEnd {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
                 landing.catch(len);
-                answer.row.count(self).come_in(len as u64);
+                answer.count.come_in(len as u64);
                 linkage.clear();
                 if let Some(slot) = answer.slot.take() {
                     self.slots.give_back(slot);

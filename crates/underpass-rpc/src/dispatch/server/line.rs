@@ -47,9 +47,9 @@ impl ServerEnd {
         self.one_more_under_way();
         let row = match rows_in_use::begin(&inside, &slot.row, &self.rows, tag, head.what()) {
             Ok(row) => row,
-            no_row => {
+            Err(why) => {
                 drop(inside);
-                self.run_other(&Cell::from_parts(head, payload), slot, no_row);
+                self.run_other(&Cell::from_parts(head, payload), slot, Err(why));
                 return true;
             }
         };
