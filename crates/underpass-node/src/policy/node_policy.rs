@@ -157,7 +157,7 @@ impl NodePolicy {
     }
 
     /// A domain says that so many of its threads are ready and wait for a processor, and for how
-    /// long the first of them has waited.
+    /// long the first of them has waited, in ns (OThreads, 3.3: the ready queue size).
     ///
     /// Both are the domain's own words. The first is believed up to its maximum: it costs the
     /// domain its share. The second only says whether to believe the first.

@@ -2,23 +2,24 @@
 
 const MS: u64 = 1_000_000;
 
-/// The numbers of the policy. All times are in ns.
+/// The numbers of the policy. All times are in ns. The documentation of each names the default.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// A domain keeps a processor for so long before it goes to another domain in turn.
+    /// A domain keeps a processor for so long before it goes to another domain in turn. 10 ms.
     pub slice: u64,
-    /// The most service that a domain can have saved up while it wanted less than its share.
+    /// The most service that a domain can have saved up while it wanted less than its share. 20 ms.
     pub credit: u64,
-    /// The most service that a domain can owe. At least one slice.
+    /// The most service that a domain can owe for each processor of its share. At least one slice,
+    /// and 40 ms by default.
     pub debt: u64,
-    /// A domain that runs wants more only if a thread has been ready for so long.
+    /// A domain that runs wants more only if a thread has been ready for so long. 0.1 ms.
     pub patience: u64,
-    /// A victim has so long to give way.
+    /// A victim has so long to give way. 5 ms.
     pub grace: u64,
-    /// After so many faults in a row a domain gets the least.
+    /// After so many faults in a row a domain gets the least. 3.
     pub strikes: u32,
     /// For so long a domain that got the least must obey before it has its weight again. The time
-    /// doubles with each relapse, up to 64 times.
+    /// doubles with each relapse, up to 64 times. 1 s at first.
     pub term: u64,
 }
 

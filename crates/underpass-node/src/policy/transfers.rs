@@ -35,7 +35,8 @@ impl NodePolicy {
     /// A thread of the domain begins a blocking call, and no thread is ready. The processor goes to
     /// the domain that is next, for as long as the call lasts, or becomes free.
     ///
-    /// The domain calls [`recall`](Self::recall) when the thread goes on.
+    /// The domain calls [`recall`](Self::recall) when the thread goes on (OThreads, 3.3: handling
+    /// blocking).
     pub fn lend(&mut self, domain: DomainId, now: u64, out: &mut Vec<Decision>) {
         self.advance(now);
         let Some(index) = self.find(domain) else { return };
@@ -53,7 +54,8 @@ impl NodePolicy {
     }
 
     /// A thread of `from` calls `to`, and gives it the processor for the call. `to` need not have
-    /// said that it wants one. Does nothing if `from` has no processor that it may give.
+    /// said that it wants one. Does nothing if `from` has no processor that it may give (OThreads,
+    /// 3.3: handling IPC).
     pub fn donate(&mut self, from: DomainId, to: DomainId, now: u64, out: &mut Vec<Decision>) {
         self.advance(now);
         let (Some(from), Some(to)) = (self.find(from), self.find(to)) else { return };
