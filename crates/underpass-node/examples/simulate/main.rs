@@ -1,5 +1,5 @@
 //! Simulates the policy of the activation server: `cargo run --release -p underpass-node --example
-//! simulate`. It takes about a minute, and prints the tables of decision 0080.
+//! simulate`. It takes some minutes, and prints the tables of decision 0080.
 //!
 //! Time passes in ticks. The domains are simulated, and the policy is the one that ships.
 
