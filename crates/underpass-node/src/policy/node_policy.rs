@@ -1,4 +1,4 @@
-//! The state of the policy: who comes and goes, what is wanted, and how time passes.
+//! The state of the policy: which domains come and go, what is wanted, and how time passes.
 
 use super::decision::{Decision, DomainId};
 use super::domain_entry::{DomainEntry, WantKey};

@@ -73,9 +73,9 @@ impl NodePolicy {
         !self.wanting.is_empty() || self.surplus > 0 || !self.asks.is_empty()
     }
 
-    /// For how long the present domains can make this one wait for its first processor, in ns, if
-    /// `look` is called every `tick` ns and each victim takes as long to give way as it may. `None`
-    /// if the domain has left.
+    /// For how long the present domains can make this one wait for its first processor, in ns.
+    /// That supposes a `look` every `tick` ns, and victims that take as long as they may to give
+    /// way. `None` if the domain has left.
     ///
     /// [The proof](super) has the reasons.
     #[must_use]
