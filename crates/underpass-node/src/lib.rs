@@ -4,7 +4,7 @@
 //! *Decides:* which domain gets a processor, which one gives a processor up, and what happens to a
 //! domain that does not obey.
 //!
-//! *Must not know:* threads, calls, shared memory and clocks. Whoever uses the policy tells it what
+//! *Must not know:* threads, calls, shared memory and clocks. The user of the policy tells it what
 //! domains want and what time it is.
 //!
 //! *Read first:* [the rules and their proof](policy), then `policy/node_policy.rs`.

@@ -8,9 +8,9 @@ use underpass_channel::{Cell, PayloadPlace, Tag};
 use underpass_tests::{Transaction, Vault, Watchdog, until};
 use underpass_wire::to_bytes;
 
-/// The outcome of a call that was executed, and whose result begins with interfaces.
+/// The outcome of a call that was executed, with a result that begins with interfaces.
 const DONE_WITH_INTERFACES: u16 = 13;
-/// The outcome of a call that was executed, and for whose result there was no room.
+/// The outcome of a call that was executed, with no room for its result.
 const NO_ROOM_FOR_RESULT: u16 = 8;
 /// The kind of a doorbell.
 const BELL: u8 = 0;

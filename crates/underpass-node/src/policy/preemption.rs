@@ -24,7 +24,7 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// Some domain on whose behalf a victim was asked. What the victim gives will be free.
+    /// Some domain for which a victim was asked. What the victim gives will be free.
     pub(super) fn take_beneficiary(&mut self, domains: &mut [DomainEntry]) -> Option<u32> {
         let to = self.list.iter_mut().find_map(|ask| ask.to.take())?;
         domains[to as usize].coming -= 1;

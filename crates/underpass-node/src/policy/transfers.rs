@@ -85,7 +85,7 @@ impl NodePolicy {
     /// Gives free processors to the domains that want them.
     pub(super) fn serve(&mut self, out: &mut Vec<Decision>) {
         while self.free > 0 {
-            // A domain on whose behalf a victim was asked came first then, and still waits.
+            // A domain for which a victim was asked came first then, and still waits.
             let waits = self.asks.take_beneficiary(&mut self.domains);
             let Some(index) = waits.or_else(|| self.wanting.first().map(|key| key.index)) else { return };
             self.free -= 1;

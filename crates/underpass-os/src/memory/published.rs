@@ -13,8 +13,9 @@ use std::ptr::NonNull;
 const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Maps `len` zero bytes for writing, and seals their file. Whoever gets the file can read it, and
-/// can do nothing else with it: the returned mapping is the only one through which it is written.
+/// Maps `len` zero bytes for writing, and seals their file. A process that gets the file can read
+/// it, and can do nothing else with it: the returned mapping is the only one through which it is
+/// written.
 ///
 /// All pages are there.
 ///

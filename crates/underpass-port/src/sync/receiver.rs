@@ -139,7 +139,7 @@ impl<M: SyncMessage, R: Schema + Send + 'static> SyncPortReceiver<M, R> {
     }
 
     /// How much waits in this port, over all senders: messages that were not received. Messages
-    /// whose replies are still to be given don't count. `rings` is 0: the domain's
+    /// with replies still to be given don't count. `rings` is 0: the domain's
     /// [`counters`](underpass_rpc::counters) have the wake-ups of replies.
     pub fn pressure(&self) -> Pressure {
         // A child has none of its parent's messages.

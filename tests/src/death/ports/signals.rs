@@ -11,7 +11,7 @@ use underpass::port::{LaneEnded, PortSendError, WhyEnded};
 use underpass::{Running, Server};
 use underpass_tests::{Numbers, ServerProcess, until};
 
-/// The queued kind, whose datum is a message, and the coalescing one.
+/// The queued kind, with a message for its datum, and the coalescing one.
 const MESSAGE: u64 = 1;
 const COUNT: usize = 0;
 
