@@ -125,7 +125,7 @@ impl<T: Shareable> ObjectHome<T> {
     /// # Errors
     /// There is no memory, too many files are open, or Linux is older than 5.1.
     pub fn new(initial: T) -> io::Result<(Service, Self)> {
-        let (words, file) = HomeWords::create(words_of(size_of::<T>()))?;
+        let (words, file) = HomeWords::publish(words_of(size_of::<T>()))?;
         // It grows from home to home on one machine, whatever time namespaces they are in.
         let generation = clock::now_ns().saturating_add_signed(clock::ahead_ns().saturating_neg());
         // Relaxed: nobody else has the memory yet.

@@ -43,75 +43,78 @@ mod mapped {
     /// stores of these have no order among each other (Intel SDM, volume 3, "Memory Ordering").
     const ORDERED: usize = 4032;
 
-    /// The mapping of a home.
+    /// Memory of whole words, mapped by an `M`.
     #[derive(Debug)]
-    pub(crate) struct HomeWords {
-        memory: Memory,
-        words: usize,
+    pub(crate) struct MappedWords<M> {
+        memory: M,
     }
 
-    /// The mapping of a reader. It can't write there.
-    #[derive(Debug)]
-    pub(crate) struct ReaderWords {
-        memory: ReadOnlyMemory,
-        words: usize,
+    /// The memory of an object, for its home.
+    pub(crate) type HomeWords = MappedWords<Memory>;
+    /// The memory of an object, for a reader, which can't write there.
+    pub(crate) type ReaderWords = MappedWords<ReadOnlyMemory>;
+    /// A request area, for either side.
+    pub(crate) type AreaWords = MappedWords<Memory>;
+
+    /// A mapping.
+    pub(crate) trait Mapped {
+        /// The address of its first byte, which begins a page, and the number of bytes.
+        fn bytes(&self) -> (NonNull<u8>, usize);
     }
 
-    /// Where `bytes` bytes from word `index` on lie, in memory of `words` words from `base` on.
-    #[inline]
-    fn place(base: NonNull<u8>, words: usize, index: usize, bytes: usize) -> NonNull<u8> {
-        assert!(
-            index <= words && bytes <= (words - index) * 8,
-            "the memory ends before word {index} and {bytes} bytes"
-        );
-        // SAFETY: in bounds, or at the end of the mapping, as asserted.
-        unsafe { base.add(index * 8) }
-    }
-
-    #[inline]
-    fn word_at<'a>(base: NonNull<u8>, words: usize, index: usize) -> &'a AtomicU64 {
-        let at = place(base, words, index, 8);
-        // SAFETY: aligned (the mapping is page-aligned), and accessed by atomics alone: data are
-        // other words. The callers below bound the lifetime by that of their mapping. In a mapping
-        // for reading the word is only loaded.
-        unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
-    }
-
-    #[inline]
-    fn read_at(base: NonNull<u8>, words: usize, index: usize, to: &mut [u8]) {
-        let from = place(base, words, index, to.len());
-        for (part, to) in to.chunks_mut(ORDERED).enumerate() {
-            // SAFETY: in bounds, as checked for the whole.
-            let from = unsafe { from.add(part * ORDERED) };
-            // SAFETY: `to.len()` bytes are mapped there, as checked; `to` is private memory.
-            unsafe { opaque_copy(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+    impl Mapped for Memory {
+        #[inline]
+        fn bytes(&self) -> (NonNull<u8>, usize) {
+            (self.base(), self.len())
         }
     }
 
-    impl HomeWords {
-        /// Fresh memory of `words` words, all of them 0, and the file for readers.
-        pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
-            let (memory, file) = create("underpass-object", words * 8)?;
-            Ok((Self { memory, words }, file))
+    impl Mapped for ReadOnlyMemory {
+        #[inline]
+        fn bytes(&self) -> (NonNull<u8>, usize) {
+            (self.base(), self.len())
         }
     }
 
-    impl Words for HomeWords {
+    impl<M: Mapped> MappedWords<M> {
+        /// Where `bytes` bytes from word `index` on lie.
+        #[inline]
+        fn place(&self, index: usize, bytes: usize) -> NonNull<u8> {
+            let (base, len) = self.memory.bytes();
+            let at = index.checked_mul(8).filter(|at| *at <= len && bytes <= len - at);
+            let at = at.unwrap_or_else(|| panic!("the memory ends before word {index} and {bytes} bytes"));
+            // SAFETY: in bounds, or at the end of the mapping, as checked.
+            unsafe { base.add(at) }
+        }
+    }
+
+    impl<M: Mapped> Words for MappedWords<M> {
         #[inline]
         fn word(&self, index: usize) -> &AtomicU64 {
-            word_at(self.memory.base(), self.words, index)
+            let at = self.place(index, 8);
+            // SAFETY: aligned (the mapping is page-aligned), mapped as long as `self` lives, and
+            // accessed by atomics alone: data are other words. In a mapping for reading the word is
+            // only loaded.
+            unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
         }
     }
 
-    impl ReadableWords for HomeWords {
+    impl<M: Mapped> ReadableWords for MappedWords<M> {
+        #[inline]
         fn read(&self, index: usize, to: &mut [u8]) {
-            read_at(self.memory.base(), self.words, index, to);
+            let from = self.place(index, to.len());
+            for (part, to) in to.chunks_mut(ORDERED).enumerate() {
+                // SAFETY: in bounds, as checked for the whole.
+                let from = unsafe { from.add(part * ORDERED) };
+                // SAFETY: `to.len()` bytes are mapped there, as checked; `to` is private memory.
+                unsafe { opaque_copy(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+            }
         }
     }
 
-    impl WritableWords for HomeWords {
+    impl WritableWords for MappedWords<Memory> {
         fn write(&self, index: usize, from: &[u8]) {
-            let to = place(self.memory.base(), self.words, index, from.len());
+            let to = self.place(index, from.len());
             for (part, from) in from.chunks(ORDERED).enumerate() {
                 // SAFETY: in bounds, as checked for the whole.
                 let to = unsafe { to.add(part * ORDERED) };
@@ -122,60 +125,38 @@ mod mapped {
         }
     }
 
-    /// A request area, for either side.
-    #[derive(Debug)]
-    pub(crate) struct AreaWords {
-        memory: Memory,
-        words: usize,
-    }
+    impl MappedWords<Memory> {
+        /// Fresh memory of `words` words, all of them 0, and the file for readers.
+        pub(crate) fn publish(words: usize) -> io::Result<(Self, OwnedFd)> {
+            let (memory, file) = create("underpass-object", words * 8)?;
+            Ok((Self { memory }, file))
+        }
 
-    impl AreaWords {
-        /// Fresh memory of `words` words, all of them 0, and the file for the home.
+        /// A fresh request area of `words` words, all of them 0, and the file for the home.
         pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
             let (memory, file) = Memory::create("underpass-requests", words * 8)?;
             memory.fill(words * 8)?;
-            Ok((Self { memory, words }, file))
+            Ok((Self { memory }, file))
         }
 
-        /// The memory in `file`, which a requester passed.
+        /// The request area in `file`, which a requester passed.
         pub(crate) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
             let memory = Memory::adopt(file, words * 8)?;
             memory.fill(words * 8)?;
-            Ok(Self { memory, words })
+            Ok(Self { memory })
         }
     }
 
-    impl Words for AreaWords {
-        #[inline]
-        fn word(&self, index: usize) -> &AtomicU64 {
-            word_at(self.memory.base(), self.words, index)
-        }
-    }
-
-    impl ReaderWords {
-        /// The memory in `file`, which a home handed out.
+    impl MappedWords<ReadOnlyMemory> {
+        /// The memory of an object in `file`, which a home handed out.
         pub(crate) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
-            Ok(Self { memory: ReadOnlyMemory::adopt(file, words * 8)?, words })
+            Ok(Self { memory: ReadOnlyMemory::adopt(file, words * 8)? })
         }
 
         /// Whether the system has refused a page of it.
         #[inline]
         pub(crate) fn is_damaged(&self) -> bool {
             self.memory.is_damaged()
-        }
-    }
-
-    impl Words for ReaderWords {
-        #[inline]
-        fn word(&self, index: usize) -> &AtomicU64 {
-            word_at(self.memory.base(), self.words, index)
-        }
-    }
-
-    impl ReadableWords for ReaderWords {
-        #[inline]
-        fn read(&self, index: usize, to: &mut [u8]) {
-            read_at(self.memory.base(), self.words, index, to);
         }
     }
 }
