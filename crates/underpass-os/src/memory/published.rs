@@ -1,9 +1,8 @@
 //! Memory that one domain writes and others can only read.
 
-use crate::memory::refused_pages::MappingEntry;
-use crate::memory::shared::{Memory, TMPFS};
-use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals, fstatfs};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use crate::memory::shared::Memory;
+use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
+use rustix::mm::ProtFlags;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -42,20 +41,12 @@ pub fn create(name: &str, len: usize) -> io::Result<(Memory, OwnedFd)> {
 
 /// A mapping, for reading, of memory that another domain writes at any moment.
 #[derive(Debug)]
-pub struct ReadOnlyMemory {
-    base: NonNull<u8>,
-    len: usize,
-    entry: &'static MappingEntry,
-}
-
-// SAFETY: no thread owns the mapping. The contract of `base` says how its bytes may be accessed.
-unsafe impl Send for ReadOnlyMemory {}
-// SAFETY: as above.
-unsafe impl Sync for ReadOnlyMemory {}
+pub struct ReadOnlyMemory(Memory);
 
 impl ReadOnlyMemory {
     /// Maps a `memfd` that came from a peer, after checking that nobody can change its size or
-    /// make holes in it.
+    /// make holes in it. All pages are mapped now, so that no read faults later. Linux before 5.14
+    /// cannot do that.
     ///
     /// # Errors
     /// `InvalidData` if the file is not sealed as [`create`] seals it, or its size is not `len`.
@@ -67,77 +58,35 @@ impl ReadOnlyMemory {
         if !seals.contains(SEALS) {
             return Err(refused("the peer's memory is not sealed against changes by others"));
         }
-        // Memory in huge pages may fault even if its size is sealed.
-        if fstatfs(file)?.f_type as u64 != TMPFS {
-            return Err(refused("the peer's memory is no ordinary memory"));
-        }
-        if Memory::length_of(file)? != len as u64 {
-            return Err(refused("the peer's memory has another size than announced"));
-        }
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
-        // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
-        // cannot be filled see `is_damaged`.
-        let base = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
-        let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
-            // SAFETY: the mapping is ours, and nobody has used it.
-            let _ = unsafe { munmap(base.as_ptr().cast(), len) };
-        })?;
-        let memory = Self { base, len, entry };
-        // A forked child has no binding by which it would hear of the writer's end. SAFETY: the
-        // mapping is ours, and is not changed here.
-        unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
-        memory.fill()?;
-        Ok(memory)
+        Memory::check_ordinary(file, len)?;
+        let memory = Memory::map(file, ProtFlags::READ, 0, len)?;
+        memory.populate(len, libc::MADV_POPULATE_READ)?;
+        Ok(Self(memory))
     }
 
-    /// Makes the system map all pages now, so that no read faults later. Linux before 5.14 cannot
-    /// do this.
-    fn fill(&self) -> io::Result<()> {
-        // SAFETY: the mapping is ours. To map its pages changes none of them.
-        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_POPULATE_READ) };
-        match io::Error::last_os_error() {
-            _ if filled == 0 => Ok(()),
-            e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            // The system refuses a page. An access to it would raise `SIGBUS`.
-            e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
-            e => Err(e),
-        }
-    }
-
-    /// The address of the first byte. It is valid for `len` bytes while `self` lives. Read the
-    /// bytes by atomics and opaque copies only, since the peer writes at any moment.
+    /// The address of the first byte. It is valid for reads of `len` bytes while `self` lives.
+    /// Read the bytes by atomics and opaque copies only, since the peer writes at any moment.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
-        self.base
+        self.0.base()
     }
 
     /// As [`Memory::is_damaged`].
     #[inline]
     pub fn is_damaged(&self) -> bool {
-        self.entry.is_damaged()
+        self.0.is_damaged()
     }
 
-    /// The number of bytes that are mapped.
+    /// As [`Memory::len`].
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
-    /// Whether nothing is mapped. This is never the case, since the kernel refuses such a mapping.
+    /// As [`Memory::is_empty`].
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-}
-
-impl Drop for ReadOnlyMemory {
-    fn drop(&mut self) {
-        // Done before another mapping can get the address.
-        self.entry.give_back();
-        // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
-        debug_assert!(unmapped.is_ok());
+        self.0.is_empty()
     }
 }
 
@@ -146,6 +95,7 @@ mod tests {
     use super::*;
     use rustix::fs::{FallocateFlags, fallocate, ftruncate};
     use rustix::io::{Errno, pwrite};
+    use rustix::mm::{MapFlags, mmap};
     use std::os::fd::AsFd;
 
     #[test]

@@ -22,6 +22,9 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 /// The type of the file system that holds memory files: `TMPFS_MAGIC` of the kernel's `magic.h`.
 pub(crate) const TMPFS: u64 = 0x0102_1994;
 
+/// How memory is mapped that this domain writes.
+const WRITABLE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
 /// A mapped, sealed `memfd`. The peer may write any byte of it at any moment.
 #[derive(Debug)]
 pub struct Memory {
@@ -52,7 +55,7 @@ impl Memory {
         let file = create(name, MemfdFlags::ALLOW_SEALING)?;
         fits(len as u64)?;
         ftruncate(&file, len as u64)?;
-        Ok((Self::map(&file, 0, len)?, file))
+        Ok((Self::map(&file, WRITABLE, 0, len)?, file))
     }
 
     /// Maps a `memfd` that came from a peer, after checking that the peer can neither shrink it nor
@@ -78,6 +81,12 @@ impl Memory {
                 "the peer's memory may be sealed further",
             ));
         }
+        Self::check_ordinary(file, len)?;
+        Self::map(file, WRITABLE, 0, len)
+    }
+
+    /// Checks that a peer's file is ordinary memory of `len` bytes.
+    pub(crate) fn check_ordinary(file: BorrowedFd<'_>, len: usize) -> io::Result<()> {
         // Huge pages are a limited pool. Memory in huge pages may fault even if its size is sealed.
         if fstatfs(file)?.f_type as u64 != TMPFS {
             return Err(io::Error::new(
@@ -91,7 +100,7 @@ impl Memory {
                 "the peer's memory has another size than announced",
             ));
         }
-        Self::map(file, 0, len)
+        Ok(())
     }
 
     /// Maps `len` bytes of the registers of a device, from `offset` of its file on. If the device
@@ -100,7 +109,7 @@ impl Memory {
     /// # Errors
     /// The errors of `mmap`.
     pub fn of_device(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Self> {
-        Self::map(file, offset, len)
+        Self::map(file, WRITABLE, offset, len)
     }
 
     /// The current size of `file` in bytes.
@@ -111,20 +120,12 @@ impl Memory {
         Ok(fstat(file)?.st_size as u64)
     }
 
-    fn map(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
+    /// Maps `len` bytes for these accesses. Nothing else is allowed to the caller.
+    pub(crate) fn map(file: impl AsFd, access: ProtFlags, offset: u64, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
         // ours. The seal against shrinking means that no page lies beyond the end. For a hole that
         // cannot be filled see `is_damaged`.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                file,
-                offset,
-            )
-        }?;
+        let base = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, file, offset) }?;
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let entry = MappingEntry::take(base.as_ptr() as usize, len).inspect_err(|_| {
             // SAFETY: the mapping is ours, and nobody has used it.
@@ -147,9 +148,14 @@ impl Memory {
     /// # Panics
     /// If the memory has fewer bytes.
     pub fn fill(&self, len: usize) -> io::Result<()> {
+        self.populate(len, libc::MADV_POPULATE_WRITE)
+    }
+
+    /// As [`fill`](Self::fill), by this kind of access.
+    pub(crate) fn populate(&self, len: usize, access: libc::c_int) -> io::Result<()> {
         assert!(len <= self.len, "{len} of {} bytes", self.len);
         // SAFETY: the whole mapping is ours, and no byte of it changes.
-        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
+        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), len, access) };
         match io::Error::last_os_error() {
             _ if filled == 0 => Ok(()),
             e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -347,7 +353,7 @@ mod tests {
         ftruncate(&file, 4096).unwrap();
         fcntl_add_seals(&file, shrink).unwrap();
         assert!(Memory::adopt(file.as_fd(), 4096).unwrap_err().to_string().contains("sealed further"));
-        let mapped = Memory::map(&file, 0, 4096).unwrap();
+        let mapped = Memory::map(&file, WRITABLE, 0, 4096).unwrap();
         PayloadFile::adopt(file.try_clone().unwrap()).unwrap().write(&[7; 4096], 0).unwrap();
         fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
         mapped.give_back();
@@ -359,7 +365,8 @@ mod tests {
         const LEN: usize = 4 * 4096;
         let file = create("test", MemfdFlags::empty()).unwrap();
         ftruncate(&file, LEN as u64).unwrap();
-        let (cut, whole) = (Memory::map(&file, 0, LEN).unwrap(), Memory::create("test", LEN).unwrap().0);
+        let (cut, whole) =
+            (Memory::map(&file, WRITABLE, 0, LEN).unwrap(), Memory::create("test", LEN).unwrap().0);
         // SAFETY: in bounds; nobody else has the memory.
         let byte = |memory: &Memory, at| unsafe { memory.base().add(at).as_ptr() };
         // SAFETY: mapped for writing.
