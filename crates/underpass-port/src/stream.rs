@@ -91,6 +91,8 @@ pub(crate) mod fuzz;
 mod offer;
 mod open_stream;
 mod options;
+#[cfg(any(test, fuzzing))]
+mod parcel;
 mod reader;
 mod reader_end;
 mod sender;

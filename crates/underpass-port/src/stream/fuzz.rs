@@ -2,46 +2,13 @@
 
 use crate::fuzz::FuzzEnd;
 use crate::stream::offer::StreamOffer;
+use crate::stream::parcel::Parcel;
 use crate::stream::{Stream, StreamOptions, StreamSender};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use underpass_channel::{LaneSizes, MappedLane, WhenFull};
 use underpass_os::Socket;
 use underpass_os::foreign::SendingEnd;
-use underpass_wire::{Decode, DecodeError, Encode, Sink, Source};
-
-/// A message with files, as it is on its way.
-#[derive(Default)]
-struct Parcel {
-    bytes: Vec<u8>,
-    files: Vec<OwnedFd>,
-}
-
-impl Sink for Parcel {
-    fn put(&mut self, bytes: &[u8]) {
-        self.bytes.put(bytes);
-    }
-
-    fn put_file(&mut self, file: BorrowedFd<'_>) {
-        self.files.push(file.try_clone_to_owned().expect("a file can be copied"));
-    }
-}
-
-impl Source for Parcel {
-    fn remaining(&self) -> usize {
-        self.bytes.len()
-    }
-
-    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
-        let mut left = &self.bytes[..];
-        left.take(out)?;
-        self.bytes = left.to_vec();
-        Ok(())
-    }
-
-    fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
-        if self.files.is_empty() { Err(DecodeError::NoFile) } else { Ok(self.files.remove(0)) }
-    }
-}
+use underpass_wire::{Decode, Encode};
 
 /// A lying writer, and the honest reader's stream.
 pub(crate) fn open_writer() -> (FuzzEnd, Stream<u64>) {

@@ -1,53 +1,20 @@
 //! Hostile ends of streams, and what a stream costs.
 
 use crate::stream::offer::{MOST_MEMORY, StreamOffer};
+use crate::stream::parcel::Parcel;
 use crate::stream::reader_end::FLOODED;
 use crate::stream::words::{DROPPED, FINISHED, ITEM, LIGHT, TAKEN};
 use crate::stream::{OpenStreamError, Stream, StreamError, StreamOptions, StreamSendError};
 use crate::tests::mutations;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::yield_now;
 use underpass_channel::{LaneEnd, LaneMemory, LaneSender, LaneSizes, LaneWord, MappedLane, WhenFull};
 use underpass_os::foreign::SendingEnd;
 use underpass_os::{Socket, kind};
-use underpass_wire::{Decode, DecodeError, Encode, Sink, Source, to_bytes};
-
-/// A message with files, as it is on its way.
-#[derive(Default)]
-struct Parcel {
-    bytes: Vec<u8>,
-    files: Vec<OwnedFd>,
-}
-
-impl Sink for Parcel {
-    fn put(&mut self, bytes: &[u8]) {
-        self.bytes.put(bytes);
-    }
-
-    fn put_file(&mut self, file: BorrowedFd<'_>) {
-        self.files.push(file.try_clone_to_owned().unwrap());
-    }
-}
-
-impl Source for Parcel {
-    fn remaining(&self) -> usize {
-        self.bytes.len()
-    }
-
-    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
-        let mut left = &self.bytes[..];
-        left.take(out)?;
-        self.bytes = left.to_vec();
-        Ok(())
-    }
-
-    fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
-        if self.files.is_empty() { Err(DecodeError::NoFile) } else { Ok(self.files.remove(0)) }
-    }
-}
+use underpass_wire::{Decode, DecodeError, Encode, to_bytes};
 
 fn sizes(items: usize, longest: usize) -> LaneSizes {
     LaneSizes::new(items, longest, WhenFull::Refuse).unwrap()
