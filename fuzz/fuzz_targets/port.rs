@@ -8,37 +8,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use underpass::port::{Arrival, PortOptions, PortReceiver, PortRecvError, PortSender};
 use underpass::{Limits, Running, Server};
+use underpass_fuzz::LaneLie;
 use underpass_port::fuzz::{FuzzEnd, spoil};
 
 #[derive(Debug, Arbitrary)]
 enum Step {
-    /// The lying sender writes a word, adds to one, writes an attention word, or into the ring.
-    Word {
-        which: u8,
-        value: u64,
-    },
-    Advance {
-        which: u8,
-        by: u8,
-    },
-    Attention {
-        of_sender: bool,
-        value: u32,
-    },
-    Put {
-        at: u16,
-        value: u64,
-    },
-    /// It writes the head of a message that would be next, and posts it.
-    Post {
-        number: u8,
-        len: u8,
-    },
-    /// It rings, or takes a ring.
-    Ring {
-        file: bool,
-    },
-    Hear,
+    /// The lying sender does this.
+    Lie(LaneLie),
     /// The owner receives, with and without a wait.
     Take,
     Wait,
@@ -82,27 +58,16 @@ static PORTS: LazyLock<[Port; 2]> = LazyLock::new(|| {
 
 fn does(step: &Step, port: &Port, liar: &FuzzEnd, honest: &PortSender<u64>) {
     let receiver = &port.receiver;
-    match *step {
-        Step::Word { which, value } => liar.word(which, value),
-        Step::Advance { which, by } => liar.advance(which, by % 3),
-        Step::Attention { of_sender, value } => liar.attention(of_sender, value),
-        Step::Put { at, value } => liar.put(at, value),
-        Step::Post { number, len } => {
-            let at = u16::from(number % 4) * 4;
-            liar.put(at, (len % 12).into());
-            liar.put(at + 1, number.into());
-            liar.word(0, u64::from(number) + 1);
-        }
-        Step::Ring { file } => liar.ring(0, file),
-        Step::Hear => liar.hear(0),
+    match step {
+        Step::Lie(lie) => lie.tell(liar),
         Step::Take => drop(receiver.try_recv()),
         Step::Wait => drop(receiver.recv_timeout(Duration::ZERO)),
-        Step::Spoil { which, value } => spoil(receiver, honest.lane(), which, value),
+        Step::Spoil { which, value } => spoil(receiver, honest.lane(), *which, *value),
         Step::Send => drop(honest.try_send(&7)),
         Step::SendWithin => drop(honest.send_timeout(&7, Duration::ZERO)),
         Step::Reserve { bytes } => {
-            if let Ok(mut room) = honest.reserve(bytes.into()) {
-                room.put(&vec![1; usize::from(bytes).min(room.left())]);
+            if let Ok(mut room) = honest.reserve(usize::from(*bytes)) {
+                room.put(&vec![1; usize::from(*bytes).min(room.left())]);
                 let _ = room.commit();
             }
         }

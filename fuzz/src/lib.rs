@@ -5,6 +5,7 @@
 
 mod calls;
 mod interface;
+mod lane_lie;
 mod liar;
 mod peer;
 mod values;
@@ -12,6 +13,7 @@ mod visitor;
 
 pub use calls::call;
 pub use interface::{Extended, Fields, Nothing, Shape, Target, TargetClient, Tree};
+pub use lane_lie::LaneLie;
 pub use liar::Liar;
 pub use peer::{Peer, Step};
 pub use values::Values;
