@@ -62,6 +62,7 @@ mod owner;
 mod pressure;
 mod quota;
 mod receiver;
+mod room_spin;
 mod sender;
 mod sender_end;
 pub mod signal;

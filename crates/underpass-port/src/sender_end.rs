@@ -5,6 +5,7 @@ use crate::bell::{Bell, Rung};
 use crate::errors::{ConnectError, PortSendError};
 use crate::guard::lock;
 use crate::open::{OpenError, Opened, PortOpen, PortOpenClient};
+use crate::room_spin::RoomSpin;
 use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
 use std::io;
@@ -29,6 +30,7 @@ pub(crate) type HeldLane<'a> = MutexGuard<'a, LaneSender<MappedLane>>;
 #[derive(Debug)]
 pub(crate) struct SenderEnd {
     lane: Mutex<LaneSender<MappedLane>>,
+    spin: RoomSpin,
     /// The owner rings it when there is room.
     room: Bell,
     /// Rings for the owner when there is a message.
@@ -83,10 +85,11 @@ impl SenderEnd {
         let when_full = if opened.drop_oldest { WhenFull::DropOldest } else { WhenFull::Refuse };
         let (items, longest, bytes) = (size(opened.items), size(opened.longest), size(opened.bytes));
         let sizes = LaneSizes::with_bytes(items, longest, bytes, when_full).map_err(nonsense)?;
-        let memory = MappedLane::adopt(std::os::fd::AsFd::as_fd(&opened.memory), sizes)?;
+        let memory = Arc::new(MappedLane::adopt(std::os::fd::AsFd::as_fd(&opened.memory), sizes)?);
         let owner = ring.end().peer().map_or(0, |owner| owner.pid.unsigned_abs());
         Ok(Self {
-            lane: Mutex::new(LaneSender::new(Arc::new(memory), sizes)),
+            lane: Mutex::new(LaneSender::new(memory.clone(), sizes)),
+            spin: RoomSpin::new(memory, sizes),
             room,
             ring,
             // The owner says `light` only if this side does.
@@ -217,6 +220,10 @@ impl SenderEnd {
     /// Waits until there may be room for `most` bytes.
     #[cold]
     pub(crate) fn wait_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), PortSendError> {
+        self.spin.spin_then(limit, || self.has_ended(), || self.block_for_room(most, limit))
+    }
+
+    fn block_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), PortSendError> {
         let mut lane = self.lock();
         let waiting = self.waiters.enter();
         let room = self.announce_wait(&mut lane, most);

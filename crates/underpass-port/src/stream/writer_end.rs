@@ -3,6 +3,7 @@
 use crate::bell::{Bell, Rung};
 use crate::guard::lock;
 use crate::quota::Charge;
+use crate::room_spin::RoomSpin;
 use crate::stream::bell_byte::BellByteTaker;
 use crate::stream::binding::EndsWithBinding;
 use crate::stream::errors::StreamSendError;
@@ -12,10 +13,9 @@ use crate::waiters::{Unwoken, Waiters};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
-use underpass_channel::{Doorbell, Fence, LaneMemory, LaneSender, LaneWord, MappedLane, Unposted};
+use underpass_channel::{Doorbell, Fence, LaneMemory, LaneSender, MappedLane, Unposted};
 use underpass_os::{barrier, failpoint, fork};
 use underpass_sync::{Mutex, MutexGuard};
-use underpass_threads::WaitSpin;
 use underpass_wire::{Encode, Sink};
 
 /// The reader has hung up, or its domain has died.
@@ -30,6 +30,7 @@ const FENCE_LOOKS: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct WriterEnd {
     posting: Mutex<Posting>,
+    spin: RoomSpin,
     memory: Arc<MappedLane>,
     /// The reader rings it when there is room.
     room: Bell,
@@ -46,8 +47,6 @@ pub(crate) struct WriterEnd {
 pub(crate) struct Posting {
     lane: LaneSender<MappedLane>,
     fence: Fence,
-    /// What was learnt of how soon there is room. The thread that waits has it.
-    spin: WaitSpin,
 }
 
 impl WriterEnd {
@@ -59,7 +58,8 @@ impl WriterEnd {
         charge: Option<Charge>,
     ) -> Self {
         Self {
-            posting: Mutex::new(Posting { lane, fence: Fence::Full, spin: WaitSpin::new() }),
+            spin: RoomSpin::new(memory.clone(), lane.sizes()),
+            posting: Mutex::new(Posting { lane, fence: Fence::Full }),
             memory,
             room,
             bell,
@@ -156,25 +156,7 @@ impl WriterEnd {
     /// Waits until there may be room for a record of `most` bytes.
     #[cold]
     pub(crate) fn wait_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), StreamSendError> {
-        let mut posting = self.lock();
-        let mut spin = std::mem::take(&mut posting.spin);
-        let (taken, items) = (self.taken(), posting.lane.sizes().items() as u64);
-        drop(posting);
-        // A few items at once: the reader, which has many, is the slower side.
-        let has_come = |own: &Self| own.taken().wrapping_sub(taken) > items / 8;
-        let waited = spin.spin_then(
-            &mut &*self,
-            |own| has_come(own) || own.over().is_some(),
-            |_| limit.is_over(),
-            |own| own.block_for_room(most, limit),
-        );
-        self.lock().spin = spin;
-        waited.unwrap_or(Ok(()))
-    }
-
-    /// How many items the reader has taken, as it says: a hint.
-    fn taken(&self) -> u64 {
-        self.memory.word(LaneWord::Taken).load(Ordering::Relaxed)
+        self.spin.spin_then(limit, || self.over().is_some(), || self.block_for_room(most, limit))
     }
 
     fn block_for_room(&self, most: usize, limit: WaitUntil) -> Result<(), StreamSendError> {
