@@ -42,7 +42,7 @@ fn local(name: &str) -> Ident {
 
 /// `FileCache::serve(implementation)`.
 fn serve(interface: &Interface) -> syn::TraitItem {
-    let Interface { ident, private, .. } = interface;
+    let Interface { private, .. } = interface;
     let (client, dispatch) = (interface.client(), interface.dispatch());
     parse_quote! {
         /// Makes a service of this implementation, which a `Server` can export.
@@ -51,13 +51,8 @@ fn serve(interface: &Interface) -> syn::TraitItem {
         where
             Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
-            let __local = ::std::sync::Arc::new(self);
-            let __stub = ::std::sync::Arc::new(#dispatch(::std::sync::Arc::clone(&__local)));
-            #private::Service::new::<dyn #ident + ::core::marker::Send + ::core::marker::Sync>(
-                #client::descriptor(),
-                __stub,
-                __local,
-            )
+            let __stub = ::std::sync::Arc::new(#dispatch(::std::sync::Arc::new(self)));
+            #private::Service::new(#client::descriptor(), __stub)
         }
     }
 }

@@ -72,9 +72,9 @@ impl Ends {
     pub fn new(service: &Service, mark: Option<fn()>) -> io::Result<Self> {
         let mut service = service.clone();
         if let Some(mark) = mark {
-            service.stub = Arc::new(Marked { stub: service.stub, mark });
+            service.implementation.stub = Arc::new(Marked { stub: service.implementation.stub, mark });
         }
-        let stack = stack_of_connection(service.descriptor.astack());
+        let stack = stack_of_connection(service.descriptor().astack());
         // Neither side sleeps, so the light fence needs no barrier at the other end.
         let (channel, file) = Channel::create(Fence::Light, stack)?;
         let far = Channel::adopt(file.as_fd(), Fence::Light, stack)?;
@@ -86,11 +86,11 @@ impl Ends {
         let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
         let record = BindingRecord::new(binding, None, Arc::default());
         let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours)?));
-        let binding = BindingRow::new((0, 0), record, false, service.descriptor, &family, None);
+        let binding = BindingRow::new((0, 0), record, false, service.descriptor(), &family, None);
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
         let server = ServerEnd::new(channel, mailbox, PLACEMENT, family.clone(), quota);
         family.join(&server);
-        family.add_row(ServedRow { stub: service.stub, binding });
+        family.add_row(ServedRow { stub: service.implementation.stub, binding });
         let mailbox = ChannelMailbox::of_client(ControlSocket::new(BindingLink::new(theirs), None));
         let client = ClientEnd::new(far, mailbox, PLACEMENT);
         let row = client.add_row(Tag::new(0, 1));

@@ -68,7 +68,7 @@ impl FuzzServer {
     /// # Errors
     /// Memory or files have run out.
     pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
-        let stack = stack_of_connection(service.descriptor.astack());
+        let stack = stack_of_connection(service.descriptor().astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
         let ours = BindingLink::new(Connection::new(ours));
@@ -79,10 +79,10 @@ impl FuzzServer {
         let family = Family::new(0, Arc::downgrade(&ours), Client::of(Peer::of(&ours)?));
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
         mailbox.control().interfaces().of_server(&family);
-        let binding = BindingRow::new((0, 0), record, false, service.descriptor, &family, None);
+        let binding = BindingRow::new((0, 0), record, false, service.descriptor(), &family, None);
         let end = ServerEnd::new(channel, mailbox, PLACEMENT, family.clone(), quota);
         family.join(&end);
-        family.add_row(ServedRow { stub: service.stub.clone(), binding });
+        family.add_row(ServedRow { stub: service.implementation.stub.clone(), binding });
         Ok((Self { end }, file, theirs))
     }
 

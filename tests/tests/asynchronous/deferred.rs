@@ -49,7 +49,7 @@ impl Dispatch for Promises {
 fn serve(of: &str) -> (Running, PromiseClient, Calls) {
     let (name, calls) = (Room::name(of), Calls::default());
     let stub = Arc::new(Promises(calls.clone()));
-    let service = Service::new(PromiseClient::descriptor(), stub, Arc::new(()));
+    let service = Service::new(PromiseClient::descriptor(), stub);
     let running = Server::new().export(&name, service).start().unwrap();
     let client = PromiseClient::import(&name).unwrap();
     (running, client, calls)

@@ -38,8 +38,7 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
                     implementation: ::std::sync::Arc::new(self),
                     spawn: ::std::boxed::Box::new(spawn),
                 });
-                let __local = ::std::sync::Arc::clone(&__stub);
-                #private::Service::new::<dyn #private::DispatchLocal>(#client::descriptor(), __stub, __local)
+                #private::Service::new(#client::descriptor(), __stub)
             }
         }
 
@@ -90,6 +89,13 @@ fn server_stub(interface: &Interface) -> TokenStream {
                 #call: &mut #private::IncomingCall<'_>,
             ) -> ::core::result::Result<(), #private::Refused> {
                 self.run(#call)
+            }
+
+            fn local(
+                self: ::std::sync::Arc<Self>,
+            ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+                let __local: ::std::sync::Arc<dyn #private::DispatchLocal> = self;
+                ::core::option::Option::Some(::std::boxed::Box::new(__local))
             }
         }
 

@@ -31,6 +31,14 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
                     _ => #call.unknown(),
                 }
             }
+
+            fn local(
+                self: ::std::sync::Arc<Self>,
+            ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+                let __local: ::std::sync::Arc<dyn #ident + ::core::marker::Send + ::core::marker::Sync> =
+                    ::std::sync::Arc::<__T>::clone(&self.0);
+                ::core::option::Option::Some(::std::boxed::Box::new(__local))
+            }
         }
     }
 }

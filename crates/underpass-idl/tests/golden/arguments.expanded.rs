@@ -18,13 +18,10 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            __ArgumentsDispatch(::std::sync::Arc::clone(&__local)),
+            __ArgumentsDispatch(::std::sync::Arc::new(self)),
         );
-        crate::mock::__private::Service::new::<
-            dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
-        >(ArgumentsClient::descriptor(), __stub, __local)
+        crate::mock::__private::Service::new(ArgumentsClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -613,6 +610,14 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 /// An implementation of [`Arguments`] that one thread at a time uses.

@@ -10,13 +10,10 @@ pub trait FileCache {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            __FileCacheDispatch(::std::sync::Arc::clone(&__local)),
+            __FileCacheDispatch(::std::sync::Arc::new(self)),
         );
-        ::underpass::__private::Service::new::<
-            dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
-        >(FileCacheClient::descriptor(), __stub, __local)
+        ::underpass::__private::Service::new(FileCacheClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -529,6 +526,14 @@ where
             _ => __call.unknown(),
         }
     }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
+    }
 }
 /// An implementation of [`FileCache`] that one thread at a time uses.
 #[doc(hidden)]
@@ -597,10 +602,7 @@ pub trait FileCacheAsync {
             implementation: ::std::sync::Arc::new(self),
             spawn: ::std::boxed::Box::new(spawn),
         });
-        let __local = ::std::sync::Arc::clone(&__stub);
-        ::underpass::__private::Service::new::<
-            dyn ::underpass::__private::DispatchLocal,
-        >(FileCacheClient::descriptor(), __stub, __local)
+        ::underpass::__private::Service::new(FileCacheClient::descriptor(), __stub)
     }
 }
 /// The server stub of [`FileCacheAsync`].
@@ -681,6 +683,12 @@ where
         __call: &mut ::underpass::__private::IncomingCall<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         self.run(__call)
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<dyn ::underpass::__private::DispatchLocal> = self;
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 #[automatically_derived]

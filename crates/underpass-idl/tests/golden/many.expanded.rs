@@ -22,13 +22,8 @@ pub trait Many {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
-        let __stub = ::std::sync::Arc::new(
-            __ManyDispatch(::std::sync::Arc::clone(&__local)),
-        );
-        crate::mock::__private::Service::new::<
-            dyn Many + ::core::marker::Send + ::core::marker::Sync,
-        >(ManyClient::descriptor(), __stub, __local)
+        let __stub = ::std::sync::Arc::new(__ManyDispatch(::std::sync::Arc::new(self)));
+        crate::mock::__private::Service::new(ManyClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -519,6 +514,14 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn Many + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 /// An implementation of [`Many`] that one thread at a time uses.

@@ -9,13 +9,10 @@ trait Provided: Send + Sync + std::fmt::Debug + 'static {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            __ProvidedDispatch(::std::sync::Arc::clone(&__local)),
+            __ProvidedDispatch(::std::sync::Arc::new(self)),
         );
-        crate::mock::__private::Service::new::<
-            dyn Provided + ::core::marker::Send + ::core::marker::Sync,
-        >(ProvidedClient::descriptor(), __stub, __local)
+        crate::mock::__private::Service::new(ProvidedClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -393,6 +390,14 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn Provided + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 /// An implementation of [`Provided`] that one thread at a time uses.

@@ -7,13 +7,10 @@ trait Search {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            __SearchDispatch(::std::sync::Arc::clone(&__local)),
+            __SearchDispatch(::std::sync::Arc::new(self)),
         );
-        ::underpass::__private::Service::new::<
-            dyn Search + ::core::marker::Send + ::core::marker::Sync,
-        >(SearchClient::descriptor(), __stub, __local)
+        ::underpass::__private::Service::new(SearchClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -450,6 +447,14 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn Search + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 /// An implementation of [`Search`] that one thread at a time uses.

@@ -7,13 +7,10 @@ trait Blocks {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            __BlocksDispatch(::std::sync::Arc::clone(&__local)),
+            __BlocksDispatch(::std::sync::Arc::new(self)),
         );
-        crate::mock::__private::Service::new::<
-            dyn Blocks + ::core::marker::Send + ::core::marker::Sync,
-        >(BlocksClient::descriptor(), __stub, __local)
+        crate::mock::__private::Service::new(BlocksClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -405,6 +402,14 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn Blocks + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
     }
 }
 /// An implementation of [`Blocks`] that one thread at a time uses.

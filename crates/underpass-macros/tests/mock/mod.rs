@@ -83,6 +83,7 @@ impl<T> Exclusive<T> {
 
 pub trait Dispatch: Send + Sync + 'static {
     fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
+    fn local(self: Arc<Self>) -> Option<Box<dyn std::any::Any>>;
 }
 
 #[derive(Debug)]
@@ -195,16 +196,11 @@ pub trait DispatchLocal: Send + Sync + 'static {
 pub struct Service {
     pub descriptor: &'static Descriptor,
     pub stub: Arc<dyn Dispatch>,
-    local: Arc<dyn std::any::Any + Send + Sync>,
 }
 
 impl Service {
-    pub fn new<L: ?Sized + Send + Sync + 'static>(
-        descriptor: &'static Descriptor,
-        stub: Arc<dyn Dispatch>,
-        local: Arc<L>,
-    ) -> Self {
-        Self { descriptor, stub, local: Arc::new(local) }
+    pub fn new(descriptor: &'static Descriptor, stub: Arc<dyn Dispatch>) -> Self {
+        Self { descriptor, stub }
     }
 }
 
@@ -256,7 +252,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
 
     /// A stub that calls `service` directly, or through bytes.
     fn of(service: Service, directly: bool) -> Self {
-        let local = service.local.downcast_ref::<Arc<L>>().filter(|_| directly).cloned();
+        let local = service.stub.clone().local().filter(|_| directly);
+        let local = local.and_then(|local| local.downcast().ok()).map(|local| *local);
         Self { service, local, calls: Arc::default(), again: Arc::default() }
     }
 

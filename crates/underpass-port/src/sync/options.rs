@@ -77,7 +77,7 @@ impl SyncPortOptions {
         let receiver = SyncPortReceiver::new(receive, tasks, self.messages, queue.live());
         let stub = Arc::new(QueueStub::new(queue));
         // Senders in this domain use a channel, too.
-        let service = Service::new(descriptor::<M, R>(), stub, Arc::new(()));
+        let service = Service::new(descriptor::<M, R>(), stub);
         (service, receiver)
     }
 
@@ -105,6 +105,6 @@ impl SyncPortOptions {
         handler: impl Fn(M::Arrives) -> R + Send + Sync + 'static,
     ) -> Service {
         let stub = HandlerStub::<M, R, _>::new(self.messages, self.longest_of::<M>(), handler);
-        Service::new(descriptor::<M, R>(), Arc::new(stub), Arc::new(()))
+        Service::new(descriptor::<M, R>(), Arc::new(stub))
     }
 }

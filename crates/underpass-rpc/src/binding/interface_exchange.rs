@@ -29,7 +29,7 @@ const HOME: u64 = 1 << 63;
 #[derive(Clone, Debug)]
 pub(crate) enum GivenInterface {
     /// Its implementation is here.
-    Here(Arc<Implementation>),
+    Here(Implementation),
     /// It is a row of a connection.
     There(Arc<Bound>),
 }
@@ -38,7 +38,7 @@ pub(crate) enum GivenInterface {
 #[derive(Debug)]
 pub(crate) enum TakenInterface {
     /// It has come home: its implementation is here.
-    Home(Arc<Implementation>),
+    Home(Implementation),
     There(Arc<Bound>),
 }
 

@@ -20,7 +20,7 @@ use underpass_threads::{critical, me};
 /// What was behind a row that was removed.
 struct EndedValue {
     served: Option<ServedRow>,
-    implementation: Option<Arc<Implementation>>,
+    implementation: Option<Implementation>,
     _charge: Option<InterfaceQuota>,
     /// A shutdown of the server waits for it. Dropped last.
     _ending: CountedEnding,
@@ -68,7 +68,7 @@ impl Family {
     /// else a request.
     pub(super) fn give(
         self: &Arc<Self>,
-        implementation: Arc<Implementation>,
+        implementation: Implementation,
         reply: Option<(u8, u16)>,
     ) -> io::Result<Tag> {
         let parent = if self.is_reverse() { None } else { self.giver(reply) };
@@ -104,7 +104,7 @@ impl Family {
     }
 
     /// What is behind an open row that the peer sends home.
-    pub(super) fn comes_home(&self, tag: Tag) -> Option<Arc<Implementation>> {
+    pub(super) fn comes_home(&self, tag: Tag) -> Option<Implementation> {
         self.row(tag)?.implementation()
     }
 

@@ -55,7 +55,7 @@ struct State {
     /// The charge to its user. `None` if that of the connection's first channel stands for it.
     charge: Option<ChannelQuota>,
     /// What is behind it, until the row is removed.
-    implementation: Option<Arc<Implementation>>,
+    implementation: Option<Implementation>,
     /// The charge of an interface that was passed as a value.
     interface: Option<InterfaceQuota>,
 }
@@ -87,7 +87,7 @@ impl BindingRow {
     /// A binding to `implementation`, which is passed as a value over the connection `family`. If
     /// it is given by a call of the binding `parent`, it belongs to the same export.
     pub(crate) fn of_value(
-        implementation: Arc<Implementation>,
+        implementation: Implementation,
         record: Arc<BindingRecord>,
         parent: Option<&Self>,
         family: &Arc<Family>,
@@ -116,20 +116,20 @@ impl BindingRow {
     }
 
     /// What is behind it. Set once before the client knows of the row.
-    pub(crate) fn has(&self, implementation: Arc<Implementation>) {
+    pub(crate) fn has(&self, implementation: Implementation) {
         let _held = critical();
         self.state().implementation = Some(implementation);
     }
 
     /// What is behind it, unless it is closed.
-    pub(crate) fn implementation(&self) -> Option<Arc<Implementation>> {
+    pub(crate) fn implementation(&self) -> Option<Implementation> {
         let _held = critical();
         let state = self.state();
         state.implementation.clone().filter(|_| !state.closed)
     }
 
     /// Takes out what is behind it, and the charge, because the row is removed.
-    pub(crate) fn take_implementation(&self) -> (Option<Arc<Implementation>>, Option<InterfaceQuota>) {
+    pub(crate) fn take_implementation(&self) -> (Option<Implementation>, Option<InterfaceQuota>) {
         let _held = critical();
         let mut state = self.state();
         (state.implementation.take(), state.interface.take())

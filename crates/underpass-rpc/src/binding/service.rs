@@ -1,11 +1,11 @@
 //! An implementation that is ready to be exported, with the options of its export.
 
 use crate::binding::grant::Grant;
+use crate::binding::implementation::Implementation;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::record::OnEnd;
 use crate::dispatch::incoming::Dispatch;
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,26 +54,24 @@ pub(crate) struct ExportOptions {
 /// ```
 #[derive(Clone)]
 pub struct Service {
-    pub(crate) descriptor: &'static Descriptor,
-    pub(crate) stub: Arc<dyn Dispatch>,
-    /// An `Arc<L>`, for importers in the same domain.
-    pub(crate) local: Arc<dyn Any + Send + Sync>,
+    pub(crate) implementation: Implementation,
     pub(crate) options: ExportOptions,
 }
 
 impl Service {
-    /// The implementation `local` behind the server stub `stub`. Generated code calls this.
-    pub fn new<L: ?Sized + Send + Sync + 'static>(
-        descriptor: &'static Descriptor,
-        stub: Arc<dyn Dispatch>,
-        local: Arc<L>,
-    ) -> Self {
-        Self { descriptor, stub, local: Arc::new(local), options: ExportOptions::default() }
+    /// The implementation behind the server stub `stub`. Generated code calls this.
+    pub fn new(descriptor: &'static Descriptor, stub: Arc<dyn Dispatch>) -> Self {
+        Self::of(Implementation { descriptor, stub })
+    }
+
+    /// A service of this implementation, with the usual options.
+    pub(crate) fn of(implementation: Implementation) -> Self {
+        Self { implementation, options: ExportOptions::default() }
     }
 
     /// The interface that it implements.
     pub fn descriptor(&self) -> &'static Descriptor {
-        self.descriptor
+        self.implementation.descriptor
     }
 }
 
@@ -240,6 +238,6 @@ impl Service {
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("interface", &self.descriptor.name).finish_non_exhaustive()
+        f.debug_struct("Service").field("interface", &self.descriptor().name).finish_non_exhaustive()
     }
 }

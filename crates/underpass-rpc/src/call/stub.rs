@@ -62,7 +62,7 @@ struct Here<L: ?Sized> {
     local: Callee<L>,
     /// Made at the first direct call, if it is a value.
     record: OnceLock<Arc<BindingRecord>>,
-    implementation: Arc<Implementation>,
+    implementation: Implementation,
 }
 
 /// How an implementation in this domain is called.
@@ -85,18 +85,18 @@ impl<L: ?Sized> Drop for Here<L> {
 impl<L: ?Sized + Send + Sync + 'static> Here<L> {
     /// A new binding to an implementation of this very interface in this domain, if it is an `L`.
     fn of(offer: &Offer, descriptor: &Descriptor) -> Option<Self> {
-        let service = offer.services.iter().find(|service| service.descriptor.hash == descriptor.hash)?;
-        let local = service.local.downcast_ref::<Arc<L>>()?.clone();
+        let service = offer.services.iter().find(|service| service.descriptor().hash == descriptor.hash)?;
+        let implementation = service.implementation.clone();
+        let local = Callee::Methods(implementation.local()?);
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
         let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
-        let local = Callee::Methods(local);
-        Some(Self { local, record: record.into(), implementation: Implementation::of(service) })
+        Some(Self { local, record: record.into(), implementation })
     }
 
     /// A binding to an implementation that was given as a value, if it is an `L`, or one of this
     /// interface with async handlers.
-    fn of_value(implementation: Arc<Implementation>, descriptor: &Descriptor) -> Option<Self> {
+    fn of_value(implementation: Implementation, descriptor: &Descriptor) -> Option<Self> {
         let handlers = || {
             let of_this = implementation.descriptor.hash == descriptor.hash;
             of_this.then(|| implementation.local()).flatten().map(Callee::Handlers)
@@ -280,8 +280,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// # Panics
     /// If the service is one of another interface than `descriptor`'s.
     pub fn of_service(service: &Service, descriptor: &'static Descriptor) -> Self {
-        let here = Here::of_value(Implementation::of(service), descriptor).unwrap_or_else(|| {
-            let name = service.descriptor.name;
+        let here = Here::of_value(service.implementation.clone(), descriptor).unwrap_or_else(|| {
+            let name = service.descriptor().name;
             panic!("a stub of {} can't have a service of {name} for its implementation", descriptor.name)
         });
         Self::of(To::Here(Arc::new(here)), descriptor)

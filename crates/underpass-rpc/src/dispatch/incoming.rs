@@ -9,6 +9,7 @@ use crate::error::no_stack;
 use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REPLY, Unsent, fill};
 use crate::payload::out_of_band_value::OutOfBandSource;
+use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
@@ -83,6 +84,12 @@ pub trait Dispatch: Send + Sync + 'static {
     /// # Errors
     /// The arguments or the result could not be passed; the caller is told why.
     fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
+
+    /// The implementation for stubs in its own domain: an `Arc<L>`. `None` if they call over a
+    /// channel, too.
+    fn local(self: Arc<Self>) -> Option<Box<dyn Any>> {
+        None
+    }
 }
 
 /// Why a call has no result of its procedure.

@@ -7,7 +7,6 @@ use crate::binding::exit_events::notify;
 use crate::binding::family::{Client, Family, RowNews};
 use crate::binding::grant::Grant;
 use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
-use crate::binding::implementation::Implementation;
 use crate::binding::limits::ChannelQuota;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
@@ -217,7 +216,7 @@ impl Clerk {
             row.rests();
             return Joined::No;
         }
-        if importer.service().descriptor.client_may_pass_files() {
+        if importer.service().descriptor().client_may_pass_files() {
             link.reading().admit_files(true);
         }
         failpoint!("greet-joined");
@@ -252,7 +251,7 @@ impl Clerk {
             Client { peer: importer.peer.clone(), capabilities, clock_offset: importer.clock_offset };
         let family = Family::new(secret, Arc::downgrade(&link), client);
         let row = importer.row(grant, &family, importer.peer.clone(), None);
-        link.reading().admit_files(importer.service().descriptor.client_may_pass_files());
+        link.reading().admit_files(importer.service().descriptor().client_may_pass_files());
         let mailbox = ChannelMailbox::of_server(ControlSocket::new(link.clone(), Some(&quota)), &quota);
         // The binding can't end for good before it is known whether the client got it. The client
         // may die, and the binding be revoked, at any time.
@@ -412,12 +411,12 @@ impl Importer {
         let record = BindingRecord::new(binding, options.on_end.clone(), offer.endings.clone());
         let shareable = grant.sharing.allows(options.shareable);
         let of = (self.export, self.service);
-        BindingRow::new(of, record, shareable, service.descriptor, family, charge)
+        BindingRow::new(of, record, shareable, service.descriptor(), family, charge)
     }
 
     fn served(&self, row: &Arc<BindingRow>) -> ServedRow {
-        row.has(Implementation::of(self.service()));
-        ServedRow { stub: self.service().stub.clone(), binding: row.clone() }
+        row.has(self.service().implementation.clone());
+        ServedRow { stub: self.service().implementation.stub.clone(), binding: row.clone() }
     }
 }
 
@@ -458,7 +457,7 @@ mod tests {
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         Offer {
             name: name.into(),
-            services: vec![change(Service::new(descriptor, Arc::new(Nothing), Arc::new(())))],
+            services: vec![change(Service::new(descriptor, Arc::new(Nothing)))],
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
             endings: Arc::default(),
         }
@@ -509,7 +508,7 @@ mod tests {
             let theirs = (!gone).then_some(theirs);
             let quota = offer.quotas.admit(peer.uid(), 0).unwrap();
             let offer = offer.clone();
-            let version = offer.services[0].descriptor.versions[0];
+            let version = offer.services[0].descriptor().versions[0];
             let importer = Importer {
                 link,
                 own: capabilities,

@@ -25,7 +25,7 @@ impl Offer {
     pub(super) fn of_ticket(self: Arc<Self>, by: Option<&BindingRow>) -> Option<Arc<Self>> {
         let Some(by) = by.filter(|by| by.is_value()) else { return Some(self) };
         let Self { name, quotas, endings, .. } = &*self;
-        let service = by.implementation()?.service();
+        let service = Service::of(by.implementation()?);
         let service = if by.is_shareable() { service.shareable() } else { service };
         let (name, quotas, endings) = (name.clone(), quotas.clone(), endings.clone());
         Some(Arc::new(Self { name, services: vec![service], quotas, endings }))
@@ -45,13 +45,13 @@ impl Offer {
     ) -> Result<(usize, InterfaceVersion), HelloReply> {
         let of_ticket = |service: &usize| only.is_none_or(|only| only == *service);
         let common = (0..self.services.len()).filter(of_ticket).filter_map(|service| {
-            let version = self.services[service].descriptor.common(hashes)?;
+            let version = self.services[service].descriptor().common(hashes)?;
             let age = hashes.iter().position(|hash| *hash == version.hash)?;
             Some((age, service, version))
         });
         let newest = common.min_by_key(|(age, ..)| *age);
         newest.map(|(_, service, version)| (service, version)).ok_or_else(|| {
-            let descriptor = self.services[only.unwrap_or_default()].descriptor;
+            let descriptor = self.services[only.unwrap_or_default()].descriptor();
             HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() }
         })
     }
@@ -60,7 +60,7 @@ impl Offer {
 /// Whether two of `services` have a version of an interface in common. Then it would not be clear
 /// which of them a client of that version gets.
 pub(crate) fn share_a_version(services: &[Service]) -> bool {
-    let mut hashes: Vec<u64> = services.iter().flat_map(|service| service.descriptor.hashes()).collect();
+    let mut hashes: Vec<u64> = services.iter().flat_map(|service| service.descriptor().hashes()).collect();
     let count = hashes.len();
     hashes.sort_unstable();
     hashes.dedup();
@@ -91,7 +91,7 @@ mod tests {
                 some.procedure(method, "", SIZES).since(since).result::<Result<(), ()>>();
             }
         });
-        Service::new(Box::leak(Box::new(descriptor)), Arc::new(Nothing), Arc::new(()))
+        Service::new(Box::leak(Box::new(descriptor)), Arc::new(Nothing))
     }
 
     fn offer(services: impl IntoIterator<Item = Service>) -> Offer {
@@ -108,10 +108,10 @@ mod tests {
         let [old, new] = [&["a", "b"][..], &["x", "y"]].map(service);
         let offer = offer([old.clone(), new.clone()]);
         let chosen = |methods: &[&'static str], only| {
-            let hashes = service(methods).descriptor.hashes();
+            let hashes = service(methods).descriptor().hashes();
             offer.choose(&hashes, only).map(|(service, version)| (service, version.hash))
         };
-        let [old, new] = [old.descriptor, new.descriptor];
+        let [old, new] = [old.descriptor(), new.descriptor()];
         assert_eq!(chosen(&["a", "b"], None), Ok((0, old.hash)));
         assert_eq!(chosen(&["a"], None), Ok((0, old.versions[0].hash)));
         assert_eq!(chosen(&["x", "y", "z"], None), Ok((1, new.hash)));
@@ -132,10 +132,10 @@ mod tests {
                 some.procedure(method, "", SIZES).result::<Result<(), ()>>();
             }
         });
-        let together = Service::new(Box::leak(Box::new(together)), Arc::new(Nothing), Arc::new(()));
+        let together = Service::new(Box::leak(Box::new(together)), Arc::new(Nothing));
         let offer = offer([service(&["a"]), together]);
         assert!(!share_a_version(&offer.services));
-        let chosen = offer.choose(&service(&["a", "b", "c"]).descriptor.hashes(), None);
+        let chosen = offer.choose(&service(&["a", "b", "c"]).descriptor().hashes(), None);
         assert_eq!(chosen.map(|(service, _)| service), Ok(1));
     }
 
