@@ -56,12 +56,14 @@ mod errors;
 #[cfg(not(underpass_loom))]
 mod handlers;
 #[cfg(not(underpass_loom))]
-mod home;
+pub(crate) mod home;
 #[cfg(not(underpass_loom))]
 mod invoker;
 pub(crate) mod layout;
 #[cfg(not(underpass_loom))]
-mod masked;
+pub(crate) mod masked;
+#[cfg(not(underpass_loom))]
+mod process_invoker;
 pub(crate) mod requests;
 pub(crate) mod section;
 
@@ -70,6 +72,8 @@ pub use errors::{InvokeError, InvokerConnectError};
 #[cfg(not(underpass_loom))]
 pub use handlers::{InvocationHandlers, InvocationServices};
 #[cfg(not(underpass_loom))]
-pub use home::{InvocationHome, InvocationMask};
+pub use home::{InvocationHome, InvocationMask, MaskedInterrupts};
 #[cfg(not(underpass_loom))]
 pub use invoker::HomeInvoker;
+#[cfg(not(underpass_loom))]
+pub use process_invoker::ProcessInvoker;

@@ -8,23 +8,29 @@
 //! (`underpass-os`), the locks of regions (`underpass-shared`).
 //!
 //! *Read first:* the proof below, then `versions.rs`, then `home.rs`. For operations that interrupt
-//! the home: the [second proof](invoke), then `invoke/requests.rs`.
+//! the home: the [second proof](invoke), then `invoke/requests.rs`. For locks of data that several
+//! domains write: the [third proof](lock), then `lock/hybrid_word.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 #![cfg_attr(underpass_loom, allow(dead_code))] // Models use a part.
 
 #[cfg(not(underpass_loom))]
 mod errors;
+#[cfg(fuzzing)]
+pub mod fuzz;
 #[cfg(not(underpass_loom))]
 mod home;
 pub mod invoke;
 mod layout;
+pub mod lock;
 #[cfg(underpass_loom)]
 pub mod model;
 #[cfg(not(underpass_loom))]
 mod object;
 #[cfg(not(underpass_loom))]
 mod open;
+#[cfg(not(underpass_loom))]
+mod pace;
 mod versions;
 #[allow(unsafe_code)] // Memory that the home writes while others read it.
 mod words;

@@ -1,4 +1,5 @@
-//! What the models of this crate use: an object of two words, a request area, and a section.
+//! What the models of this crate use: an object of two words, a request area, a section, and a
+//! lock with permits.
 
 use crate::invoke::layout::{REQUESTS, WORDS};
 use crate::invoke::requests::{
@@ -6,8 +7,11 @@ use crate::invoke::requests::{
 };
 use crate::invoke::section::InterruptSection;
 use crate::layout::words_of;
+use crate::lock::hybrid_word::{FoundData, HOME, HybridLook, HybridWord, LeftData};
+use crate::lock::layout::{LOCK, PERMITS, words_of as words_of_locked};
+use crate::lock::permit_words::{free_permits_of, give_permit_back, take_permit};
 use crate::versions::{copy_once, end, has_ended, publish};
-use crate::words::ModelWords;
+use crate::words::{ModelWords, Words};
 use std::sync::Arc;
 use underpass_seam::spin_hint;
 
@@ -160,6 +164,21 @@ impl ModelSection {
         self.0.arrive(serve_one);
     }
 
+    /// B1 or B2 of an interrupt that is held: whether its handler may run now.
+    pub fn begin(&self) -> bool {
+        self.0.begin()
+    }
+
+    /// B4: whether to wake those that are held.
+    pub fn finish(&self) -> bool {
+        self.0.finish()
+    }
+
+    /// Whether one is held.
+    pub fn holds_back(&self) -> bool {
+        self.0.holds_back()
+    }
+
     /// Begins a critical section.
     pub fn mask(&self) {
         self.0.mask();
@@ -171,5 +190,84 @@ impl ModelSection {
     /// Ends it. Returns whether to re-raise.
     pub fn unmask(&self) -> bool {
         self.0.unmask()
+    }
+}
+
+/// A hybrid lock, and a semaphore of two permits. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct ModelLock(ModelWords);
+
+impl ModelLock {
+    /// Nobody has it.
+    pub fn new() -> Self {
+        Self(ModelWords::new(words_of_locked(PERMITS * 8)))
+    }
+
+    fn word(&self) -> HybridWord<'_> {
+        HybridWord(self.0.word(LOCK))
+    }
+
+    fn got(look: HybridLook) -> Option<bool> {
+        match look {
+            HybridLook::Got(found) => Some(found == FoundData::Broken),
+            HybridLook::Busy => None,
+            HybridLook::Poisoned => panic!("no model gives data up"),
+        }
+    }
+
+    /// R1 of remote `me`. If it has the lock: whether the data are broken.
+    pub fn try_remote(&self, me: u32) -> Option<bool> {
+        Self::got(self.word().try_remote(me))
+    }
+
+    /// L2.
+    pub fn try_home(&self) -> Option<bool> {
+        Self::got(self.word().try_home(false))
+    }
+
+    /// L3.
+    pub fn urge(&self) {
+        assert!(self.word().urge());
+    }
+
+    /// L4, of a thread that has urged, again and again.
+    pub fn lock_urgently(&self) -> bool {
+        loop {
+            if let Some(broken) = Self::got(self.word().try_home(true)) {
+                return broken;
+            }
+            loom::thread::yield_now();
+        }
+    }
+
+    /// L6.
+    pub fn calm(&self) {
+        self.word().calm();
+    }
+
+    /// U1 of remote `me`.
+    pub fn release_remote(&self, me: u32) {
+        self.word().release(me, LeftData::Whole);
+    }
+
+    /// U1 of the home.
+    pub fn release_home(&self) {
+        self.word().release(HOME, LeftData::Whole);
+    }
+
+    /// D1 and D2: remote `dead` has died.
+    pub fn bury(&self, dead: u32) {
+        self.word().free_from(dead);
+        free_permits_of(&self.0, PERMITS, dead);
+    }
+
+    /// Takes a permit for `me`.
+    pub fn take_permit(&self, me: u32) -> Option<usize> {
+        take_permit(&self.0, PERMITS, me)
+    }
+
+    /// Gives it back.
+    pub fn give_permit_back(&self, permit: usize, me: u32) {
+        give_permit_back(&self.0, permit, me);
     }
 }

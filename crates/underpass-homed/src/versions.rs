@@ -3,6 +3,7 @@
 
 use crate::layout::{BEGUN, DATA, ENDED, PUBLISHED, SLOTS, STAMP, slot};
 use crate::words::{ReadableWords, Words, WritableWords};
+use underpass_os::failpoint;
 use underpass_seam::atomic::{Ordering, fence};
 
 /// Which version was copied, and when it was published.
@@ -21,11 +22,14 @@ pub(crate) fn publish(words: &impl WritableWords, version: u64, published_ns: u6
     // SYNC with the fence in `copy_once`: a reader that has copied any of what P2 writes finds this
     // version begun.
     fence(Ordering::Release);
+    failpoint!("version-begun");
     // P2. Relaxed: P3 orders it for readers of this version, the fence for those of an older one.
     words.word(at + STAMP).store(published_ns, Ordering::Relaxed);
     words.write(at + DATA, bytes);
+    failpoint!("version-written");
     // P3. SYNC with `PUBLISHED` load in `copy_once`: the slot of this version.
     words.word(PUBLISHED).store(version, Ordering::Release);
+    failpoint!("version-published");
 }
 
 /// Copies the newest version. `None` if the home has overwritten it in the meantime; what is in
@@ -38,6 +42,7 @@ pub(crate) fn copy_once(words: &impl ReadableWords, bytes: &mut [u8]) -> Option<
     // C2. Relaxed: C1 orders it for this version. The fence orders C3 for an overwritten one.
     let published_ns = words.word(at + STAMP).load(Ordering::Relaxed);
     words.read(at + DATA, bytes);
+    failpoint!("version-copied");
     // SYNC with the fence in `publish`: if C2 has copied any of a later version, C3 finds it begun.
     fence(Ordering::Acquire);
     // C3. Relaxed: the fence orders it.

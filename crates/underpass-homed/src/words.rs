@@ -53,7 +53,7 @@ mod mapped {
     pub(crate) type HomeWords = MappedWords<Memory>;
     /// The memory of an object, for a reader, which can't write there.
     pub(crate) type ReaderWords = MappedWords<ReadOnlyMemory>;
-    /// A request area, for either side.
+    /// A request area or a locked object, for either side.
     pub(crate) type AreaWords = MappedWords<Memory>;
 
     /// A mapping.
@@ -132,14 +132,15 @@ mod mapped {
             Ok((Self { memory }, file))
         }
 
-        /// A fresh request area of `words` words, all of them 0, and the file for the home.
-        pub(crate) fn create(words: usize) -> io::Result<(Self, OwnedFd)> {
-            let (memory, file) = Memory::create("underpass-requests", words * 8)?;
+        /// Fresh memory of `words` words that both sides write, all of them 0, and the file for
+        /// the other side. `name` is for people.
+        pub(crate) fn create(name: &str, words: usize) -> io::Result<(Self, OwnedFd)> {
+            let (memory, file) = Memory::create(name, words * 8)?;
             memory.fill(words * 8)?;
             Ok((Self { memory }, file))
         }
 
-        /// The request area in `file`, which a requester passed.
+        /// Such memory in `file`, which the other side passed.
         pub(crate) fn adopt(file: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
             let memory = Memory::adopt(file, words * 8)?;
             memory.fill(words * 8)?;
@@ -161,26 +162,32 @@ mod mapped {
     }
 }
 
-/// Words that loom watches. A clone is the same memory.
-#[cfg(underpass_loom)]
+/// Words on the heap, for models and fuzz targets. A clone is the same memory.
+#[cfg(any(underpass_loom, fuzzing))]
 #[derive(Clone, Debug)]
 pub(crate) struct ModelWords(std::sync::Arc<Vec<AtomicU64>>);
 
-#[cfg(underpass_loom)]
+#[cfg(any(underpass_loom, fuzzing))]
 impl ModelWords {
+    /// How many there are.
+    #[cfg(fuzzing)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn new(words: usize) -> Self {
         Self((0..words).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().into())
     }
 }
 
-#[cfg(underpass_loom)]
+#[cfg(any(underpass_loom, fuzzing))]
 impl Words for ModelWords {
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.0[index]
     }
 }
 
-#[cfg(underpass_loom)]
+#[cfg(any(underpass_loom, fuzzing))]
 impl ReadableWords for ModelWords {
     fn read(&self, index: usize, to: &mut [u8]) {
         for (at, to) in to.chunks_exact_mut(8).enumerate() {
@@ -191,7 +198,7 @@ impl ReadableWords for ModelWords {
     }
 }
 
-#[cfg(underpass_loom)]
+#[cfg(any(underpass_loom, fuzzing))]
 impl WritableWords for ModelWords {
     fn write(&self, index: usize, from: &[u8]) {
         for (at, from) in from.chunks_exact(8).enumerate() {

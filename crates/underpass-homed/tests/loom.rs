@@ -1,15 +1,17 @@
-//! Loom models of an object's versions, of requests and of critical sections: every interleaving of
-//! small cases. CONTRIBUTING.md says how to run them. Without `--cfg underpass_loom` this file is
-//! empty.
+//! Loom models of an object's versions, of requests, of critical sections and of hybrid locks: every
+//! interleaving of small cases. CONTRIBUTING.md says how to run them. Without `--cfg
+//! underpass_loom` this file is empty.
 //!
 //! In a model the memory holds two versions, and a version's words follow from its number.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_homed::model::{ModelArea, ModelCopy, ModelHome, ModelObject, ModelRequest, ModelSection};
+use underpass_homed::model::{
+    ModelArea, ModelCopy, ModelHome, ModelLock, ModelObject, ModelRequest, ModelSection,
+};
 
 /// Explores the model with at most `preemptions` preemptions, where all schedules would take too
 /// long.
@@ -256,5 +258,184 @@ fn interrupts_of_two_threads_run_one_after_another() {
         assert_eq!(home.queue.load(Ordering::Acquire), 0);
         home.section.mask();
         assert_eq!(home.data.0.with(|data| unsafe { *data }), 2);
+    });
+}
+
+/// A home that holds interrupts back.
+struct Holding {
+    section: ModelSection,
+    waiting: Mutex<()>,
+    told: Condvar,
+    data: Data,
+}
+
+impl Holding {
+    fn new() -> Arc<Self> {
+        let (waiting, told) = (Mutex::new(()), Condvar::new());
+        Arc::new(Self { section: ModelSection::new(), waiting, told, data: Data::default() })
+    }
+
+    fn tell(&self) {
+        drop(self.waiting.lock().unwrap());
+        self.told.notify_all();
+    }
+
+    fn interrupt(&self) {
+        while !self.section.begin() {
+            let waiting = self.waiting.lock().unwrap();
+            if self.section.holds_back() {
+                drop(self.told.wait(waiting).unwrap());
+            }
+        }
+        self.data.0.with_mut(|data| unsafe { *data += 1 });
+        if self.section.finish() {
+            self.tell();
+        }
+    }
+
+    fn critical(&self) {
+        self.section.mask();
+        self.data.0.with_mut(|data| unsafe { *data += 10 });
+        if self.section.unmask() {
+            self.tell();
+        }
+    }
+}
+
+#[test]
+fn no_interrupt_that_is_held_is_lost() {
+    bounded(3, || {
+        let home = Holding::new();
+        let interrupts = [(); 2].map(|()| {
+            let home = home.clone();
+            thread::spawn(move || home.interrupt())
+        });
+        home.critical();
+        interrupts.into_iter().for_each(|thread| thread.join().unwrap());
+        home.section.mask();
+        assert_eq!(home.data.0.with(|data| unsafe { *data }), 12);
+    });
+}
+
+/// A hybrid lock, and data that it guards.
+struct Locked {
+    lock: ModelLock,
+    data: Data,
+    /// The home urgently needs the lock.
+    urges: AtomicBool,
+    /// The home has had it.
+    served: AtomicBool,
+}
+
+impl Locked {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            lock: ModelLock::new(),
+            data: Data::default(),
+            urges: AtomicBool::new(false),
+            served: AtomicBool::new(false),
+        })
+    }
+
+    fn add(&self, more: usize) {
+        self.data.0.with_mut(|data| unsafe { *data += more });
+    }
+
+    /// One look of remote `me`, and a section if it gets the lock.
+    fn remote(&self, me: u32) -> bool {
+        let urges = self.urges.load(Ordering::Acquire);
+        let Some(broken) = self.lock.try_remote(me) else { return false };
+        assert!(!broken);
+        assert!(!urges || self.served.load(Ordering::Relaxed), "the home comes first");
+        self.add(1);
+        self.lock.release_remote(me);
+        true
+    }
+}
+
+#[test]
+fn the_home_and_remotes_exclude_each_other_and_the_home_comes_first() {
+    bounded(2, || {
+        let locked = Locked::new();
+        let remotes = [2, 3].map(|me| {
+            let locked = locked.clone();
+            thread::spawn(move || usize::from(locked.remote(me)) + usize::from(locked.remote(me)))
+        });
+        locked.lock.urge();
+        locked.urges.store(true, Ordering::Release);
+        assert!(!locked.lock.lock_urgently());
+        locked.add(100);
+        locked.served.store(true, Ordering::Relaxed);
+        locked.lock.release_home();
+        let remote: usize = remotes.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(locked.lock.try_home(), Some(false), "nobody has it");
+        assert_eq!(locked.data.0.with(|data| unsafe { *data }), 100 + remote);
+    });
+}
+
+#[test]
+fn a_thread_that_gives_up_leaves_the_lock_to_remotes() {
+    loom::model(|| {
+        let locked = Locked::new();
+        let other = locked.clone();
+        // Another thread of the home urgently needs it as well.
+        let home = thread::spawn(move || {
+            other.lock.urge();
+            assert!(!other.lock.lock_urgently());
+            other.add(1);
+            other.lock.release_home();
+        });
+        locked.lock.urge();
+        locked.lock.calm();
+        home.join().unwrap();
+        assert_eq!(locked.lock.try_remote(2), Some(false), "no count is left");
+    });
+}
+
+#[test]
+fn a_dead_remotes_lock_is_free_and_the_next_owner_is_told_once() {
+    bounded(3, || {
+        let locked = Locked::new();
+        // It dies with the lock, or does not get it.
+        assert_eq!(locked.lock.try_remote(2), Some(false));
+        locked.add(1);
+        let walks = [(); 2].map(|()| {
+            let locked = locked.clone();
+            thread::spawn(move || locked.lock.bury(2))
+        });
+        let taken = locked.lock.try_remote(3);
+        if let Some(broken) = taken {
+            assert!(broken, "the next owner is told");
+            locked.add(1);
+            locked.lock.release_remote(3);
+        }
+        walks.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(locked.lock.try_home(), Some(taken.is_none()));
+        assert_eq!(locked.data.0.with(|data| unsafe { *data }), 1 + usize::from(taken.is_some()));
+    });
+}
+
+#[test]
+fn a_permit_has_one_holder_and_comes_back_with_its_death() {
+    bounded(3, || {
+        let lock = ModelLock::new();
+        let held = Arc::new(AtomicUsize::new(0));
+        let dead = lock.take_permit(2).unwrap();
+        let others = [3, 4].map(|me| {
+            let (lock, held) = (lock.clone(), held.clone());
+            thread::spawn(move || {
+                let Some(permit) = lock.take_permit(me) else { return };
+                assert!(held.fetch_add(1, Ordering::AcqRel) < 2);
+                held.fetch_sub(1, Ordering::AcqRel);
+                lock.give_permit_back(permit, me);
+            })
+        });
+        lock.bury(2);
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        // A release that comes late takes nobody's permit away.
+        let all = [lock.take_permit(5), lock.take_permit(5)];
+        assert!(all.iter().all(Option::is_some));
+        lock.give_permit_back(dead, 2);
+        assert_eq!(lock.take_permit(6), None);
     });
 }

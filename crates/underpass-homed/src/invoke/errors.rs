@@ -50,6 +50,9 @@ pub enum InvokeError {
     /// The calling thread is in a critical section or a handler, in which incoming invocations are
     /// disabled. *Remedy:* leave it first.
     Masked,
+    /// The calling thread holds a [hybrid lock](crate::lock) of another domain's object, which
+    /// handlers could want. *Remedy:* release it first.
+    HoldsLock,
     /// The deadline passed. The operation may have been executed, or may be later. *Remedy:* make
     /// it harmless to execute twice, or ask the home what it has done.
     Deadline,
@@ -68,6 +71,9 @@ impl fmt::Display for InvokeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Masked => "invocations are disabled in a critical section and in a handler; leave it first",
+            Self::HoldsLock => {
+                "the calling thread holds a hybrid lock that handlers could want; release it first"
+            }
             Self::Deadline => {
                 "the deadline passed, and the operation may be executed still; look whether the home is stopped"
             }

@@ -1,7 +1,7 @@
 //! What a home does when it is interrupted: a handler for each operation.
 
 use crate::invoke::attach::{AreaAttach, AttachError};
-use crate::invoke::home::{InterruptedHome, InvocationHome};
+use crate::invoke::home::{InterruptedHome, InvocationHome, MaskedInterrupts};
 use crate::invoke::layout::{VERSION, WORDS};
 use crate::invoke::requests::Operands;
 use crate::words::AreaWords;
@@ -27,15 +27,35 @@ pub(crate) type InvocationHandler = Box<dyn FnMut(Operands) -> Operands + Send>;
 /// # Examples
 /// See the [module](super).
 #[must_use = "nothing is handled before `start`"]
-#[derive(Default)]
 pub struct InvocationHandlers {
     on: HashMap<u64, InvocationHandler>,
+    while_masked: MaskedInterrupts,
+    interrupted: Arc<InterruptedHome>,
+}
+
+impl Default for InvocationHandlers {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl InvocationHandlers {
     /// No handlers.
     pub fn new() -> Self {
-        Self::default()
+        let (on, while_masked) = (HashMap::new(), MaskedInterrupts::default());
+        Self { on, while_masked, interrupted: InterruptedHome::new() }
+    }
+
+    /// What becomes of the interrupts of a critical section. Unless told otherwise, they are
+    /// [queued](MaskedInterrupts::Queued).
+    pub fn while_masked(mut self, interrupts: MaskedInterrupts) -> Self {
+        self.while_masked = interrupts;
+        self
+    }
+
+    /// The home that these handlers will interrupt.
+    pub(crate) fn interrupted(&self) -> Arc<InterruptedHome> {
+        self.interrupted.clone()
     }
 
     /// Handles `operation`. Handlers of one home run one after another, with preemption off, and
@@ -49,13 +69,15 @@ impl InvocationHandlers {
 
     /// The services to export, and the home. When the home is dropped, no handler begins any more.
     pub fn start(self) -> (InvocationServices, InvocationHome) {
-        let interrupted = InterruptedHome::with(self.on);
+        let Self { on, while_masked, interrupted } = self;
+        interrupted.handle_by(on);
         let rung = interrupted.clone();
-        let (rings, signals) = SignalHandlers::new().on(RING, move |ring| rung.rung(ring.datum)).start();
+        let (rings, signals) =
+            SignalHandlers::new().on(RING, move |ring| rung.rung(ring.datum, while_masked)).start();
         let died = interrupted.clone();
         let areas = AreaAttach::serve(Attacher { interrupted: interrupted.clone() })
             .on_binding_end(move |binding| died.detach_all(binding.id()));
-        (InvocationServices { areas, rings }, InvocationHome::of(interrupted, signals))
+        (InvocationServices { areas, rings }, InvocationHome::of(interrupted, signals, while_masked))
     }
 }
 

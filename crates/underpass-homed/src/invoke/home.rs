@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use underpass_os::{fork, random};
+use underpass_os::{failpoint, fork, random};
 use underpass_port::signal::Signals;
 use underpass_seam::spin_hint;
 use underpass_sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -54,6 +54,19 @@ pub(crate) struct InterruptedHome {
     handled: AtomicU64,
 }
 
+/// What becomes of the interrupts of a critical section (Psyche, section 3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaskedInterrupts {
+    /// They are taken and queued, and raised again when the last section ends. The home takes all
+    /// signals at any time.
+    #[default]
+    Queued,
+    /// They are not taken: signals wait in the lanes of their senders until the last section ends.
+    /// A thread and a queue less are needed. The thread that takes this home's signals waits
+    /// meanwhile.
+    Held,
+}
+
 /// What the thread that re-raises is told.
 #[derive(Default)]
 struct Again {
@@ -62,16 +75,21 @@ struct Again {
 }
 
 impl InterruptedHome {
-    pub(crate) fn with(handlers: HashMap<u64, InvocationHandler>) -> Arc<Self> {
+    /// Without handlers, and without areas that could want one.
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             section: InterruptSection::new(),
             areas: Mutex::new(HashMap::new()),
             queue: Mutex::new(VecDeque::new()),
-            handlers: Mutex::new(handlers),
+            handlers: Mutex::new(HashMap::new()),
             again: Mutex::new(Again::default()),
             re_raised: Condvar::new(),
             handled: AtomicU64::new(0),
         })
+    }
+
+    pub(crate) fn handle_by(&self, handlers: HashMap<u64, InvocationHandler>) {
+        *lock(&self.handlers) = handlers;
     }
 
     pub(crate) fn attach(&self, words: AreaWords, binding: Option<u64>) -> Result<u64, AttachError> {
@@ -100,14 +118,42 @@ impl InterruptedHome {
     }
 
     /// A requester has rung. `key` may be any number.
-    pub(crate) fn rung(&self, key: u64) {
+    pub(crate) fn rung(&self, key: u64, masked: MaskedInterrupts) {
         let Some(area) = lock(&self.areas).get(&key).cloned() else { return };
+        failpoint!("interrupt-rung");
+        match masked {
+            MaskedInterrupts::Queued => self.queue(area),
+            MaskedInterrupts::Held => self.serve_when_enabled(&area),
+        }
+    }
+
+    /// The second variant: the interrupt waits in a queue, and its thread goes on.
+    fn queue(&self, area: Arc<Area>) {
         // SYNC with the store in `serve_one`: an offer that this ring is for is seen by the
         // `receive` behind that store, or by the one that this exchange asks for.
         if !area.queued.swap(true, Ordering::AcqRel) {
             lock(&self.queue).push_back(area);
+            failpoint!("interrupt-queued");
         }
         self.arrive();
+    }
+
+    /// The first variant, B1 to B4: the interrupt waits, and with it its thread.
+    fn serve_when_enabled(&self, area: &Area) {
+        while !self.section.begin() {
+            let again = lock(&self.again);
+            if again.stopped {
+                return;
+            }
+            // Whoever ends what holds it back does so before, or finds this thread waiting.
+            if self.section.holds_back() {
+                drop(self.re_raised.wait(again).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+        self.serve(area);
+        if self.section.finish() {
+            self.raise_again();
+        }
     }
 
     fn arrive(&self) {
@@ -120,11 +166,19 @@ impl InterruptedHome {
         // Before `receive`: a ring that comes from here on puts the area into the queue again.
         // SYNC with the exchange in `rung`.
         area.queued.swap(false, Ordering::AcqRel);
-        if let Some(received) = receive(&area.words, &mut lock(&area.last)) {
-            let completion = self.handle(&received);
-            complete(&area.words, &received, completion);
-        }
+        self.serve(&area);
         true
+    }
+
+    /// H1 to H5.
+    fn serve(&self, area: &Area) {
+        if let Some(received) = receive(&area.words, &mut lock(&area.last)) {
+            failpoint!("interrupt-received");
+            let completion = self.handle(&received);
+            failpoint!("interrupt-handled");
+            complete(&area.words, &received, completion);
+            failpoint!("interrupt-completed");
+        }
     }
 
     /// H4.
@@ -146,6 +200,41 @@ impl InterruptedHome {
 
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+
+    /// Whether the calling thread may begin a section: it runs no handler of another home.
+    pub(crate) fn may_mask(&self) -> bool {
+        let handling = masked::handling();
+        handling == 0 || handling == self.address()
+    }
+
+    /// M1 and M2. In a handler of this home it waits for nobody.
+    pub(crate) fn begin_section(&self) {
+        let inside = masked::handling() == self.address();
+        masked::enter();
+        self.section.mask();
+        let mut spins = 0;
+        while !inside && self.section.is_running() {
+            spins += 1;
+            if spins < SPINS { spin_hint() } else { yield_now() }
+        }
+        failpoint!("interrupt-masked");
+    }
+
+    /// U1 and U2.
+    pub(crate) fn end_section(&self) {
+        masked::leave();
+        if self.section.unmask() {
+            failpoint!("interrupt-unmasked");
+            self.raise_again();
+        }
+    }
+
+    /// Re-raises interrupts: wakes whoever arrives for them.
+    #[cold]
+    fn raise_again(&self) {
+        lock(&self.again).re_raise = true;
+        self.re_raised.notify_all();
     }
 
     /// The thread that arrives for those that unmask.
@@ -175,16 +264,22 @@ pub struct InvocationHome {
 }
 
 impl InvocationHome {
-    pub(crate) fn of(interrupted: Arc<InterruptedHome>, signals: Signals) -> Self {
-        let again = interrupted.clone();
-        drop(spawn(move || again.re_raise()));
+    pub(crate) fn of(
+        interrupted: Arc<InterruptedHome>,
+        signals: Signals,
+        while_masked: MaskedInterrupts,
+    ) -> Self {
+        if while_masked == MaskedInterrupts::Queued {
+            let again = interrupted.clone();
+            drop(spawn(move || again.re_raise()));
+        }
         Self { interrupted, _signals: signals }
     }
 
     /// Begins a critical section, in which no handler of this home runs (Psyche, section 3.1): the
-    /// interrupts of this time are queued, and are raised again when the last section ends. It
-    /// waits for the end of one handler at most. Sections nest, and those of several threads
-    /// overlap: they do not exclude each other.
+    /// interrupts of this time wait for the end of the last section, as
+    /// [`MaskedInterrupts`] says. It waits for the end of one handler at most. Sections nest, and
+    /// those of several threads overlap: they do not exclude each other.
     ///
     /// The thread can't [`invoke`](super::HomeInvoker::invoke) in it.
     ///
@@ -212,16 +307,8 @@ impl InvocationHome {
     /// drop(section);
     /// ```
     pub fn mask(&self) -> InvocationMask<'_> {
-        let handling = masked::handling();
-        let inside = handling == self.interrupted.address();
-        assert!(handling == 0 || inside, "a handler can't mask the invocations of another home");
-        masked::enter();
-        self.interrupted.section.mask();
-        let mut spins = 0;
-        while !inside && self.interrupted.section.is_running() {
-            spins += 1;
-            if spins < SPINS { spin_hint() } else { yield_now() }
-        }
+        assert!(self.interrupted.may_mask(), "a handler can't mask the invocations of another home");
+        self.interrupted.begin_section();
         InvocationMask { home: self, _of_its_thread: PhantomData }
     }
 
@@ -242,7 +329,7 @@ impl Drop for InvocationHome {
         // In a forked child there are no threads.
         if !fork::is_forked() {
             lock(&self.interrupted.again).stopped = true;
-            self.interrupted.re_raised.notify_one();
+            self.interrupted.re_raised.notify_all();
         }
     }
 }
@@ -257,10 +344,6 @@ pub struct InvocationMask<'a> {
 
 impl Drop for InvocationMask<'_> {
     fn drop(&mut self) {
-        masked::leave();
-        if self.home.interrupted.section.unmask() {
-            lock(&self.home.interrupted.again).re_raise = true;
-            self.home.interrupted.re_raised.notify_one();
-        }
+        self.home.interrupted.end_section();
     }
 }

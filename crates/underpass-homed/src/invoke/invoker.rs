@@ -6,21 +6,19 @@ use crate::invoke::handlers::{RING, rings_of};
 use crate::invoke::layout::{VERSION, WORDS};
 use crate::invoke::masked;
 use crate::invoke::requests::{InvocationEnd, Operands, Requests, TakenRequest, offer};
+use crate::pace::Pace;
 use crate::words::AreaWords;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use underpass_os::{clock, fork};
+use underpass_os::{failpoint, fork};
 use underpass_port::PortSendError;
 use underpass_port::signal::SignalSender;
 use underpass_seam::spin_hint;
-use underpass_threads::{sleep, yield_now};
 
 /// How long a home that lives may take to attach an area.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So long a requester spins: about the cost of a wake-up, in ns.
-const SPIN_NS: u64 = 5_000;
 /// How often to look between two looks at the clock.
 const LOOKS: u32 = 32;
 /// After spinning, how long to leave the processor to others between two looks.
@@ -64,7 +62,8 @@ impl HomeInvoker {
     }
 
     fn over(stub: AreaAttachClient, ring: SignalSender) -> Result<Self, InvokerConnectError> {
-        let (words, area) = AreaWords::create(WORDS).map_err(InvokerConnectError::Memory)?;
+        let (words, area) =
+            AreaWords::create("underpass-requests", WORDS).map_err(InvokerConnectError::Memory)?;
         let attached = stub.with_deadline(PATIENCE).attach(VERSION, area);
         let key = attached.map_err(|e| match e {
             AttachError::Call(e) => InvokerConnectError::Call(e),
@@ -90,14 +89,14 @@ impl HomeInvoker {
         if fork::is_forked() {
             return Err(InvokeError::Forked);
         }
-        if masked::is_masked() {
-            return Err(InvokeError::Masked);
-        }
-        let mut waiting = Waiting::until(within);
-        let request = self.0.post(operation, &arguments, &mut waiting)?;
+        masked::outgoing()?;
+        let mut pace = Pace::until(within, MOMENT, MOMENT);
+        let request = self.0.post(operation, &arguments, &mut pace)?;
+        failpoint!("invoke-posted");
         let offered = self.0.offer(request.index);
-        match offered.and_then(|()| self.0.wait(&request, &mut waiting)) {
+        match offered.and_then(|()| self.0.wait(&request, &mut pace)) {
             Ok(completion) => {
+                failpoint!("invoke-completed");
                 self.0.requests.give_back(request);
                 match completion {
                     InvocationEnd::Done(results) => Ok(results),
@@ -125,7 +124,7 @@ impl Connected {
         &self,
         operation: u64,
         arguments: &Operands,
-        waiting: &mut Waiting,
+        pace: &mut Pace,
     ) -> Result<TakenRequest, InvokeError> {
         loop {
             match self.requests.post(&self.words, operation, arguments) {
@@ -133,13 +132,14 @@ impl Connected {
                 Err(Some(forgotten)) => self.offer(forgotten)?,
                 Err(None) => {}
             }
-            self.pause(waiting)?;
+            self.pause(pace)?;
         }
     }
 
     /// Q3.
     fn offer(&self, index: usize) -> Result<(), InvokeError> {
         offer(&self.words, index);
+        failpoint!("invoke-offered");
         match self.ring.signal(RING, self.key) {
             // Without a credit, earlier rings are queued: one of them finds this offer.
             Ok(_) | Err(PortSendError::Full) => Ok(()),
@@ -148,7 +148,7 @@ impl Connected {
     }
 
     /// Q4 and Q5.
-    fn wait(&self, request: &TakenRequest, waiting: &mut Waiting) -> Result<InvocationEnd, InvokeError> {
+    fn wait(&self, request: &TakenRequest, pace: &mut Pace) -> Result<InvocationEnd, InvokeError> {
         loop {
             for _ in 0..LOOKS {
                 if let Some(completion) = request.completion(&self.words) {
@@ -156,21 +156,22 @@ impl Connected {
                 }
                 spin_hint();
             }
-            if request.is_overwritten(&self.words) && !waiting.spins() {
+            failpoint!("invoke-waits");
+            if request.is_overwritten(&self.words) && !pace.spins() {
                 // Relaxed: a count.
                 self.resent.fetch_add(1, Ordering::Relaxed);
                 self.offer(request.index)?;
             }
-            self.pause(waiting)?;
+            self.pause(pace)?;
         }
     }
 
-    fn pause(&self, waiting: &mut Waiting) -> Result<(), InvokeError> {
+    fn pause(&self, pace: &mut Pace) -> Result<(), InvokeError> {
         // The second asks nobody as long as nothing has ended.
         if self.stub.has_ended() || self.ring.ended().is_some() {
             return Err(InvokeError::HomeDied);
         }
-        waiting.pause()
+        pace.pause().map_err(|_| InvokeError::Deadline)
     }
 }
 
@@ -186,43 +187,5 @@ impl Drop for Connected {
 impl fmt::Debug for HomeInvoker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HomeInvoker").field("resent", &self.resent()).finish_non_exhaustive()
-    }
-}
-
-/// How a requester waits.
-struct Waiting {
-    spin_ns: u64,
-    deadline_ns: u64,
-    has_given_way: bool,
-}
-
-impl Waiting {
-    fn until(within: Duration) -> Self {
-        let now = clock::now_ns();
-        let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
-        let deadline_ns = now.saturating_add(within);
-        Self { spin_ns: now + SPIN_NS, deadline_ns, has_given_way: false }
-    }
-
-    /// Whether it has not given way yet.
-    fn spins(&self) -> bool {
-        !self.has_given_way
-    }
-
-    fn pause(&mut self) -> Result<(), InvokeError> {
-        let now = clock::now_ns();
-        if now >= self.deadline_ns {
-            return Err(InvokeError::Deadline);
-        }
-        if now < self.spin_ns {
-            return Ok(());
-        }
-        if self.has_given_way {
-            sleep(MOMENT);
-        } else {
-            self.has_given_way = true;
-            yield_now();
-        }
-        Ok(())
     }
 }

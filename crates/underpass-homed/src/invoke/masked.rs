@@ -1,5 +1,6 @@
-//! Whether incoming invocations are disabled for the calling thread.
+//! Whether incoming invocations are disabled for the calling thread, and what it may invoke.
 
+use crate::invoke::errors::InvokeError;
 use std::cell::Cell;
 use underpass_threads::thread_local;
 
@@ -8,11 +9,33 @@ thread_local! {
     static MASKED: Cell<u32> = Cell::new(0);
     /// The home whose handler the thread runs, by its address, or 0.
     static HANDLING: Cell<usize> = Cell::new(0);
+    /// Hybrid locks of other domains' objects that the thread holds.
+    static HOLDING: Cell<u32> = Cell::new(0);
 }
 
 /// Whether they are. A thread that is ending invokes nothing.
 pub(crate) fn is_masked() -> bool {
     MASKED.try_with(Cell::get) != Ok(0)
+}
+
+/// Whether the thread may invoke another home. Not while incoming invocations are disabled, and
+/// not while it holds a lock that the handlers of that home could want.
+pub(crate) fn outgoing() -> Result<(), InvokeError> {
+    match (is_masked(), HOLDING.try_with(Cell::get)) {
+        (true, _) => Err(InvokeError::Masked),
+        (false, Ok(0)) => Ok(()),
+        (false, _) => Err(InvokeError::HoldsLock),
+    }
+}
+
+/// The thread has taken a hybrid lock of another domain's object.
+pub(crate) fn hold() {
+    let _ = HOLDING.try_with(|holding| holding.set(holding.get() + 1));
+}
+
+/// It has released it.
+pub(crate) fn let_go() {
+    let _ = HOLDING.try_with(|holding| holding.set(holding.get() - 1));
 }
 
 /// The thread enters a section.

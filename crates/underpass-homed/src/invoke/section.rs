@@ -1,4 +1,4 @@
-//! Critical sections, in which no interrupt is handled: the steps A, M and U of `README.md`.
+//! Critical sections, in which no interrupt is handled: the steps A, B, M and U of `README.md`.
 
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
@@ -36,31 +36,50 @@ impl InterruptSection {
         before & MASKINGS == 1 && before & PENDING != 0
     }
 
-    /// A1 to A4. `serve_one` returns whether there was anything to serve.
+    /// A1 to A4, for interrupts that are queued. `serve_one` returns whether there was anything to
+    /// serve.
     pub(crate) fn arrive(&self, mut serve_one: impl FnMut() -> bool) {
-        loop {
-            // Relaxed: the exchanges order it.
-            let found = self.0.load(Ordering::Relaxed);
-            if found & (RUNNING | MASKINGS) != 0 {
-                // Release: SYNC with A2's exchange of the thread that takes the notice: the queue.
-                let noted = found | PENDING;
-                if self.0.compare_exchange(found, noted, Ordering::Release, Ordering::Relaxed).is_ok() {
-                    return;
-                }
-                continue;
-            }
-            // Acquire: SYNC with the fetch_sub in `unmask`, the fetch_and below and the exchange
-            // above: what a critical section and the last handler did, and the queue.
-            if self.0.compare_exchange(found, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                continue;
-            }
+        while self.begin() {
             let served = serve_one();
-            // Release: SYNC with the load in `is_running` and the exchange above: what the handler
-            // did.
-            let before = self.0.fetch_and(!RUNNING, Ordering::Release);
-            if !served && before & PENDING == 0 {
+            if !self.finish() && !served {
                 return;
             }
         }
+    }
+
+    /// A1 and A2, B1 and B2. Returns whether a handler may run now. Otherwise it is noted that one
+    /// is wanted.
+    #[must_use]
+    pub(crate) fn begin(&self) -> bool {
+        // Relaxed: the exchanges order it.
+        let mut found = self.0.load(Ordering::Relaxed);
+        loop {
+            let disabled = found & (RUNNING | MASKINGS) != 0;
+            let (next, success) = match disabled {
+                // SYNC with A2's exchange of the thread that takes the notice: the queue.
+                true => (found | PENDING, Ordering::Release),
+                // SYNC with the fetch_sub in `unmask`, the fetch_and in `finish` and the exchange
+                // above: what a critical section and the last handler did, and the queue.
+                false => (RUNNING, Ordering::Acquire),
+            };
+            match self.0.compare_exchange(found, next, success, Ordering::Relaxed) {
+                Ok(_) => return !disabled,
+                Err(other) => found = other,
+            }
+        }
+    }
+
+    /// A4, B4: the handler has run. Returns whether another one is wanted.
+    #[must_use]
+    pub(crate) fn finish(&self) -> bool {
+        // SYNC with the load in `is_running` and the exchange in `begin`: what the handler did.
+        self.0.fetch_and(!RUNNING, Ordering::Release) & PENDING != 0
+    }
+
+    /// B1: whether a handler is wanted that may not run yet.
+    pub(crate) fn holds_back(&self) -> bool {
+        // Relaxed: `begin` orders what comes next.
+        let now = self.0.load(Ordering::Relaxed);
+        now & PENDING != 0 && now & (RUNNING | MASKINGS) != 0
     }
 }
