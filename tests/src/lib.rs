@@ -14,6 +14,7 @@ mod deep;
 mod entries;
 mod jobs;
 mod ledger;
+mod locked_pair;
 mod numbers;
 mod obedient;
 mod office;
@@ -48,6 +49,7 @@ pub use ledger::{
     Accounts, Forwards, Gate, Ledger, LedgerClient, Porch, PorchClient, Relay, RelayAsync, RelayClient, Way,
     add_from_threads,
 };
+pub use locked_pair::{count_pair_up, permits_of, repaired};
 pub use numbers::Numbers;
 pub use obedient::ObedientProcess;
 pub use office::{Office, OfficeAsync, OfficeClient, OfficeCounts, Teller, office};

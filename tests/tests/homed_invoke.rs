@@ -27,9 +27,21 @@ fn total(invoker: &HomeInvoker) -> u64 {
 #[test]
 fn invocations_of_several_domains_are_executed_once() {
     let _watchdog = Watchdog::new("invocations_of_several_domains_are_executed_once");
+    invocations_are_executed_once("homed-urgent", "urgent");
+}
+
+#[test]
+fn invocations_of_several_domains_are_executed_once_by_a_home_that_holds_interrupts() {
+    let _watchdog =
+        Watchdog::new("invocations_of_several_domains_are_executed_once_by_a_home_that_holds_interrupts");
+    invocations_are_executed_once("homed-urgent-2", "urgent-held");
+}
+
+/// The home has this role.
+fn invocations_are_executed_once(of: &str, role: &str) {
     const TIMES: u64 = 300;
-    let name = Room::name("homed-urgent");
-    let mut home = start(&name, "urgent");
+    let name = Room::name(of);
+    let mut home = start(&name, role);
     let mut other = start(&name, "requester");
     let invoker = HomeInvoker::connect(&name).unwrap();
     other.begin(&format!("add {TIMES}"));
@@ -55,8 +67,19 @@ fn invocations_of_several_domains_are_executed_once() {
 #[test]
 fn interrupts_of_a_critical_section_are_queued_and_raised_again() {
     let _watchdog = Watchdog::new("interrupts_of_a_critical_section_are_queued_and_raised_again");
-    let name = Room::name("homed-masked");
-    let mut home = start(&name, "urgent");
+    interrupts_wait_for_a_section("homed-masked", "urgent");
+}
+
+#[test]
+fn interrupts_of_a_critical_section_are_held_and_then_taken() {
+    let _watchdog = Watchdog::new("interrupts_of_a_critical_section_are_held_and_then_taken");
+    interrupts_wait_for_a_section("homed-held", "urgent-held");
+}
+
+/// The home has this role.
+fn interrupts_wait_for_a_section(of: &str, role: &str) {
+    let name = Room::name(of);
+    let mut home = start(&name, role);
     let asks = HomeInvoker::connect(&name).unwrap();
     for round in 1..=20 {
         let (early, late) = (HomeInvoker::connect(&name).unwrap(), HomeInvoker::connect(&name).unwrap());

@@ -1,11 +1,12 @@
-//! Ports, signals and streams between two domains, of which one is killed or stopped again and
-//! again, at a step or a moment that a seed chooses.
+//! Ports, signals, streams and objects with a home between two domains, of which one is killed or
+//! stopped again and again, at a step or a moment that a seed chooses.
 //!
 //! Each process notes what it has done, in a journal that outlives it. The survivor compares that
 //! with what it was told: the order of each sender, that nothing comes twice, that what was posted
 //! is delivered, and that what comes back was not received. While a process is stopped, other ports
 //! and streams go on.
 
+mod homed;
 mod journal;
 mod messages;
 mod others;
@@ -70,6 +71,8 @@ fn survivor(role: &str) -> Outcome<Box<dyn Survivor>> {
         "signal-receiver" => Box::new(signals::Sender::default()),
         "row-server" => Box::new(rows::Client::default()),
         "row-client" => Box::new(rows::Serves::open()?),
+        "homed-remote" => Box::new(homed::Homes::open()?),
+        "homed-home" => Box::new(homed::Remotes::default()),
         other => return Err(format!("no role {other}").into()),
     })
 }
@@ -116,6 +119,8 @@ pub fn live(role: &str, path: &str, seed: u64, round: u64) -> Outcome {
         "signal-receiver" => signals::receive(journals),
         "row-server" => rows::serve(journals),
         "row-client" => rows::call(&journals, &mut numbers, round),
+        "homed-remote" => homed::reach(journals, &mut numbers, round),
+        "homed-home" => homed::own(journals, &mut numbers),
         other => Err(format!("no role {other}").into()),
     }
 }

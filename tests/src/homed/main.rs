@@ -28,8 +28,27 @@
 //! `underpass-test-homed NAME requester` invokes it. It says `requester`. Orders:
 //!
 //! * `add N`: adds 1 N times.
+//!
+//! `urgent-held` is such a home, which takes no interrupts in a section. `spoil SEED N` has a home
+//! write anything into the request area of its requester.
+//!
+//! `underpass-test-homed NAME locked` is a home of a pair of numbers under a hybrid lock, and of two
+//! permits. It says `locked`. `underpass-test-homed NAME remote` imports both. It says `remote`.
+//! Orders of both:
+//!
+//! * `hold`: takes the lock, and changes one number of the pair.
+//! * `go`: changes the other one, and releases it.
+//! * `panic`: panics with the lock, in the middle of a change.
+//! * `count N`: counts the pair up N times.
+//! * `permits N`: takes N permits, and keeps them.
+//! * `spoil SEED N`: writes N numbers anywhere into the pair's memory and the permits'. It answers
+//!   when it begins, and when it has ended.
+//!
+//! `underpass-test-homed NAME requester` has one more order:
+//!
 //! * `lie SEED N`: N times writes anything into its request area, and rings.
 
+mod locked;
 mod raw;
 mod urgent;
 
@@ -39,6 +58,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::Server;
+use underpass::homed::invoke::MaskedInterrupts;
 use underpass::homed::{HomedError, HomedObject, ObjectHome, ObjectVersion};
 use underpass::thread;
 use underpass_tests::{Numbers, Sheet};
@@ -56,7 +76,10 @@ fn main() -> Done {
     match role.as_str() {
         "home" => home(&name),
         "reader" => reader(&name),
-        "urgent" => urgent::home(&name),
+        "urgent" => urgent::home(&name, "urgent", MaskedInterrupts::Queued),
+        "urgent-held" => urgent::home(&name, "urgent-held", MaskedInterrupts::Held),
+        "locked" => locked::home(&name),
+        "remote" => locked::remote(&name),
         "requester" => urgent::requester(&name),
         _ => Err("no such role".into()),
     }

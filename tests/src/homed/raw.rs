@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::ffi::{c_int, c_long, c_void};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_tests::Numbers;
 
@@ -21,12 +22,17 @@ const STRICT: c_int = 1;
 const EXIT: c_long = 60;
 
 /// Where this domain has mapped memory of that name for writing.
-fn memory(name: &str) -> Result<std::ops::Range<usize>, Box<dyn Error>> {
+fn memory(name: &str) -> Result<Vec<Range<usize>>, Box<dyn Error>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let line = maps.lines().find(|line| line.contains(name) && line.contains(" rw-s "));
-    let (range, _) = line.and_then(|line| line.split_once(' ')).ok_or("it is not mapped")?;
-    let (begin, end) = range.split_once('-').ok_or("no range")?;
-    Ok(usize::from_str_radix(begin, 16)?..usize::from_str_radix(end, 16)?)
+    let lines = maps.lines().filter(|line| line.contains(name) && line.contains(" rw-s "));
+    let all: Result<Vec<_>, Box<dyn Error>> = lines
+        .map(|line| {
+            let (range, _) = line.split_once(' ').ok_or("no range")?;
+            let (begin, end) = range.split_once('-').ok_or("no range")?;
+            Ok(usize::from_str_radix(begin, 16)?..usize::from_str_radix(end, 16)?)
+        })
+        .collect();
+    all.and_then(|all| if all.is_empty() { Err("it is not mapped".into()) } else { Ok(all) })
 }
 
 /// Writes `times` numbers anywhere into the object, most of them such that they could mean
@@ -50,15 +56,26 @@ pub fn spoil_requests(numbers: &mut Numbers, times: u64) -> Result<(), Box<dyn E
     })
 }
 
+/// Writes `times` numbers anywhere into the memory of locked objects.
+pub fn spoil_locked(numbers: &mut Numbers, times: u64) -> Result<(), Box<dyn Error>> {
+    // The word of the lock, the data or permits, and any.
+    write_anywhere("memfd:underpass-locked", numbers, times, |numbers, words| match numbers.below(3) {
+        0 => 8,
+        1 => 16 + numbers.below(4),
+        _ => numbers.below(words),
+    })
+}
+
 fn write_anywhere(
     name: &str,
     numbers: &mut Numbers,
     times: u64,
     which: impl Fn(&mut Numbers, usize) -> usize,
 ) -> Result<(), Box<dyn Error>> {
-    let memory = memory(name)?;
-    let words = (memory.end - memory.start) / 8;
+    let all = memory(name)?;
     for _ in 0..times {
+        let memory = &all[numbers.below(all.len())];
+        let words = (memory.end - memory.start) / 8;
         let index = which(numbers, words);
         let value = match numbers.below(5) {
             0 => 0,

@@ -5,15 +5,16 @@ use crate::{Done, SOON, say};
 use std::io::{BufRead, stdin};
 use std::time::Duration;
 use underpass::Server;
-use underpass::homed::invoke::{HomeInvoker, InvocationHandlers};
+use underpass::homed::invoke::{HomeInvoker, InvocationHandlers, MaskedInterrupts};
 use underpass_tests::{ADD, Numbers, PANIC};
 
 /// Shorter than a wait that would fail a test.
 const SHORT: Duration = Duration::from_millis(2);
 
-pub fn home(name: &str) -> Done {
+pub fn home(name: &str, role: &str, masked: MaskedInterrupts) -> Done {
     let mut total = 0_u64;
     let (services, home) = InvocationHandlers::new()
+        .while_masked(masked)
         .on(ADD, move |[more, ..]| {
             total = total.wrapping_add(more);
             [total, more, 0, 0, 0, 0]
@@ -21,10 +22,12 @@ pub fn home(name: &str) -> Done {
         .on(PANIC, |_| std::panic::resume_unwind(Box::new("on purpose")))
         .start();
     let running = services.export(Server::new(), name).start()?;
-    say("urgent")?;
+    say(role)?;
     let mut section = None;
     for order in stdin().lock().lines() {
-        match order?.as_str() {
+        let order = order?;
+        let mut words = order.split(' ');
+        match words.next().unwrap_or_default() {
             "mask" => {
                 section = Some(home.mask());
                 say("masked")?;
@@ -34,6 +37,13 @@ pub fn home(name: &str) -> Done {
                 say("unmasked")?;
             }
             "handled" => say(home.handled())?,
+            "spoil" => {
+                let mut number = || words.next().ok_or("no number");
+                let (mut numbers, times) = (Numbers::of(number()?.parse()?), number()?.parse()?);
+                say("spoils")?;
+                raw::spoil_requests(&mut numbers, times)?;
+                say("has spoilt")?;
+            }
             _ => return Err("no such order".into()),
         }
     }

@@ -1,10 +1,10 @@
-//! Deaths and stops beside asynchronous and synchronous ports, task signals and streams, at steps
-//! that a seed chooses. `tests/src/death/ports.rs` says what the survivors check.
+//! Deaths and stops beside asynchronous and synchronous ports, task signals, streams and objects
+//! with a home, at steps that a seed chooses. `tests/src/death/ports.rs` says what the survivors check.
 
 use crate::rounds::{one, run};
 
 /// The processes that die or stop in one role, with all CPUs and with one. With
-/// `$UNDERPASS_TEST_LONG` there are 10,000 in all.
+/// `$UNDERPASS_TEST_LONG` there are 12,500 in all.
 fn rounds() -> usize {
     match (underpass_tests::long(), cfg!(underpass_failpoints)) {
         (true, _) => 625,
@@ -57,4 +57,14 @@ fn a_client_survives_the_servers_of_its_streams() {
 #[test]
 fn a_server_survives_the_clients_of_its_streams() {
     survived("row-client");
+}
+
+#[test]
+fn a_home_survives_its_remotes() {
+    survived("homed-remote");
+}
+
+#[test]
+fn a_remote_survives_its_homes() {
+    survived("homed-home");
 }
