@@ -23,7 +23,7 @@ fn start(name: &str, role: &str) -> ObedientProcess {
     ObedientProcess::start_on(Command::new(PROCESS).args([name, role]), None, role)
 }
 
-/// A home in this process, whose handler counts the pair up.
+/// A home in this process. Its handler counts the pair up.
 struct Here {
     name: String,
     pair: HybridHome<Pair>,

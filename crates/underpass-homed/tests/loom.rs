@@ -1,5 +1,5 @@
-//! Loom models of an object's versions, of requests, of critical sections and of hybrid locks: every
-//! interleaving of small cases. CONTRIBUTING.md says how to run them. Without `--cfg
+//! Loom models of an object's versions, of requests, of critical sections and of hybrid locks:
+//! every interleaving of small cases. CONTRIBUTING.md says how to run them. Without `--cfg
 //! underpass_loom` this file is empty.
 //!
 //! In a model the memory holds two versions, and a version's words follow from its number.

@@ -24,17 +24,19 @@
 //!
 //! * `mask`, `unmask`: begins and ends a critical section.
 //! * `handled`: how many handlers have run.
+//! * `spoil SEED N`: writes N numbers anywhere into the request area of its requester. It answers
+//!   when it begins, and when it has ended.
+//!
+//! `urgent-held` is such a home that takes no interrupts in a critical section.
 //!
 //! `underpass-test-homed NAME requester` invokes it. It says `requester`. Orders:
 //!
 //! * `add N`: adds 1 N times.
+//! * `lie SEED N`: N times writes anything into its request area, and rings.
 //!
-//! `urgent-held` is such a home, which takes no interrupts in a section. `spoil SEED N` has a home
-//! write anything into the request area of its requester.
-//!
-//! `underpass-test-homed NAME locked` is a home of a pair of numbers under a hybrid lock, and of two
-//! permits. It says `locked`. `underpass-test-homed NAME remote` imports both. It says `remote`.
-//! Orders of both:
+//! `underpass-test-homed NAME locked` is a home of a pair of numbers under a hybrid lock, and of
+//! two permits. It says `locked`. `underpass-test-homed NAME remote` imports both. It says
+//! `remote`. Orders of both:
 //!
 //! * `hold`: takes the lock, and changes one number of the pair.
 //! * `go`: changes the other one, and releases it.
@@ -43,10 +45,6 @@
 //! * `permits N`: takes N permits, and keeps them.
 //! * `spoil SEED N`: writes N numbers anywhere into the pair's memory and the permits'. It answers
 //!   when it begins, and when it has ended.
-//!
-//! `underpass-test-homed NAME requester` has one more order:
-//!
-//! * `lie SEED N`: N times writes anything into its request area, and rings.
 
 mod locked;
 mod raw;

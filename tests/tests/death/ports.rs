@@ -1,5 +1,6 @@
 //! Deaths and stops beside asynchronous and synchronous ports, task signals, streams and objects
-//! with a home, at steps that a seed chooses. `tests/src/death/ports.rs` says what the survivors check.
+//! with a home, at steps that a seed chooses. `tests/src/death/ports.rs` says what the survivors
+//! check.
 
 use crate::rounds::{one, run};
 

@@ -145,7 +145,7 @@ impl InterruptedHome {
             if again.stopped {
                 return;
             }
-            // Whoever ends what holds it back does so before, or finds this thread waiting.
+            // The thread that ends what holds it back did so before, or finds this thread waiting.
             if self.section.holds_back() {
                 drop(self.re_raised.wait(again).unwrap_or_else(PoisonError::into_inner));
             }

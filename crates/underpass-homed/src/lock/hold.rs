@@ -17,13 +17,13 @@ use underpass_threads::panicking;
 
 /// On which side a lock is held.
 #[derive(Clone, Copy)]
-pub(crate) enum Held<'a> {
+pub(crate) enum HeldSide<'a> {
     /// The thread has masked.
     AtHome(&'a LockedHome, &'a InterruptedHome),
     Elsewhere(&'a LockedRemote),
 }
 
-impl Held<'_> {
+impl HeldSide<'_> {
     fn words(&self) -> &AreaWords {
         match self {
             Self::AtHome(locked, _) => &locked.words,
@@ -68,12 +68,12 @@ impl Held<'_> {
 /// ```
 #[must_use = "the lock stays taken until it is released"]
 pub struct HybridHold<'a, T: Shareable> {
-    held: Held<'a>,
+    held: HeldSide<'a>,
     _of_its_thread: PhantomData<(*mut (), fn() -> T)>,
 }
 
 impl<'a, T: Shareable> HybridHold<'a, T> {
-    pub(crate) fn new(held: Held<'a>) -> Self {
+    pub(crate) fn new(held: HeldSide<'a>) -> Self {
         Self { held, _of_its_thread: PhantomData }
     }
 
@@ -146,7 +146,7 @@ pub type HybridHoldResult<'a, T> = Result<HybridHold<'a, T>, HybridLockError<Hyb
 pub type HybridLockResult<'a, T> = Result<HybridGuard<'a, T>, HybridLockError<HybridRecovery<'a, T>>>;
 
 /// The hold, in the manual form.
-pub(crate) fn manual<T: Shareable>(held: Held<'_>, found: FoundData) -> HybridHoldResult<'_, T> {
+pub(crate) fn manual<T: Shareable>(held: HeldSide<'_>, found: FoundData) -> HybridHoldResult<'_, T> {
     match found {
         FoundData::Whole => Ok(HybridHold::new(held)),
         FoundData::Broken => Err(HybridLockError::OwnerDied(HybridHold::new(held))),
@@ -154,7 +154,7 @@ pub(crate) fn manual<T: Shareable>(held: Held<'_>, found: FoundData) -> HybridHo
 }
 
 /// The hold, by a guard.
-pub(crate) fn guarded<T: Shareable>(held: Held<'_>, found: FoundData) -> HybridLockResult<'_, T> {
+pub(crate) fn guarded<T: Shareable>(held: HeldSide<'_>, found: FoundData) -> HybridLockResult<'_, T> {
     let guard = HybridGuard { hold: Some(HybridHold::new(held)), left: LeftData::Whole };
     match found {
         FoundData::Whole => Ok(guard),

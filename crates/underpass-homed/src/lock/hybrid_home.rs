@@ -3,7 +3,7 @@
 use crate::invoke::InvocationHandlers;
 use crate::invoke::home::InterruptedHome;
 use crate::lock::errors::HybridFailure;
-use crate::lock::hold::{Held, HybridHoldResult, HybridLockResult, guarded, manual};
+use crate::lock::hold::{HeldSide, HybridHoldResult, HybridLockResult, guarded, manual};
 use crate::lock::hybrid_word::{FoundData, HybridLook};
 use crate::lock::layout::{DATA, VERSION, words_of};
 use crate::lock::remotes::LockedHome;
@@ -38,9 +38,9 @@ pub struct HybridHome<T: Shareable> {
 }
 
 impl<T: Shareable> HybridHome<T> {
-    /// Makes an object whose data are `initial` at first, and whose lock masks the interrupts of
-    /// `handlers`. Export the service under the object's name: it has `authorize`, expiry and
-    /// revocation as every [`Service`] has. The object ends with the service.
+    /// Makes an object with the data `initial`. Its lock masks the interrupts of `handlers`. Export
+    /// the service under the object's name: it has `authorize`, expiry and revocation as every
+    /// [`Service`] has. The object ends with the service.
     ///
     /// # Errors
     /// There is no memory, or too many files are open.
@@ -84,7 +84,7 @@ impl<T: Shareable> HybridHome<T> {
 
     /// L1 to L6.
     #[inline]
-    fn take(&self, within: Option<Duration>) -> Result<(Held<'_>, FoundData), HybridFailure> {
+    fn take(&self, within: Option<Duration>) -> Result<(HeldSide<'_>, FoundData), HybridFailure> {
         if fork::is_forked() {
             return Err(HybridFailure::Forked);
         }
@@ -102,7 +102,7 @@ impl<T: Shareable> HybridHome<T> {
         match taken {
             Ok(found) => {
                 failpoint!("hybrid-home-locked");
-                Ok((Held::AtHome(&self.locked, &self.interrupted), found))
+                Ok((HeldSide::AtHome(&self.locked, &self.interrupted), found))
             }
             Err(why) => {
                 self.interrupted.end_section();

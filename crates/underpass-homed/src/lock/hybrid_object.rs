@@ -3,7 +3,7 @@
 use crate::errors::ObjectImportError;
 use crate::invoke::masked;
 use crate::lock::errors::HybridFailure;
-use crate::lock::hold::{Held, HybridHoldResult, HybridLockResult, guarded, manual};
+use crate::lock::hold::{HeldSide, HybridHoldResult, HybridLockResult, guarded, manual};
 use crate::lock::hybrid_home::shape;
 use crate::lock::hybrid_word::{FoundData, HybridLook};
 use crate::lock::joined::LockedRemote;
@@ -55,7 +55,7 @@ impl<T: Shareable> HybridObject<T> {
     /// [`Failed`](super::HybridLockError::Failed): it is not, see [`HybridFailure`].
     #[inline]
     pub fn lock(&self, within: Duration) -> HybridLockResult<'_, T> {
-        guarded(Held::Elsewhere(&self.locked), self.take(Some(within))?)
+        guarded(HeldSide::Elsewhere(&self.locked), self.take(Some(within))?)
     }
 
     /// As [`lock`](Self::lock), if nobody has the lock or urgently needs it.
@@ -64,7 +64,7 @@ impl<T: Shareable> HybridObject<T> {
     /// As [`lock`](Self::lock), with [`WouldBlock`](HybridFailure::WouldBlock).
     #[inline]
     pub fn try_lock(&self) -> HybridLockResult<'_, T> {
-        guarded(Held::Elsewhere(&self.locked), self.take(None)?)
+        guarded(HeldSide::Elsewhere(&self.locked), self.take(None)?)
     }
 
     /// Takes the lock, until the hold is released: the manual form.
@@ -73,7 +73,7 @@ impl<T: Shareable> HybridObject<T> {
     /// As [`lock`](Self::lock).
     #[inline]
     pub fn acquire(&self, within: Duration) -> HybridHoldResult<'_, T> {
-        manual(Held::Elsewhere(&self.locked), self.take(Some(within))?)
+        manual(HeldSide::Elsewhere(&self.locked), self.take(Some(within))?)
     }
 
     /// R1 to R3.

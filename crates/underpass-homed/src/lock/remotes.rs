@@ -27,7 +27,7 @@ pub(crate) struct LockedHome {
     remotes: Mutex<Remotes>,
 }
 
-/// Who has joined.
+/// The remotes that have joined.
 struct Remotes {
     /// The binding of each remote by its number. `None` within the home's own process.
     bindings: HashMap<u32, Option<u64>>,
