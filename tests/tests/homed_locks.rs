@@ -2,6 +2,7 @@
 //! held beyond a deadline, and the rules of mixing hold.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use underpass::homed::ObjectImportError;
 use underpass::homed::invoke::{
@@ -313,4 +314,31 @@ fn a_handler_takes_no_lock_of_another_home_and_waits_for_no_permit() {
     let invoker = HomeInvoker::connect(&name).unwrap();
     assert_eq!(invoker.invoke(ADD, [0; 6], LONG), Ok([1, 1, 1, 0, 0, 0]));
     drop((running, home));
+}
+
+#[test]
+fn a_home_that_has_ended_keeps_no_handler() {
+    let _watchdog = Watchdog::new("a_home_that_has_ended_keeps_no_handler");
+    Room::directory();
+    let name = Room::name("hybrid-ended");
+    let handlers = InvocationHandlers::new();
+    let (pairs, pair) = HybridHome::new(Pair::default(), &handlers).unwrap();
+    let (owned, handled) = (Arc::new(()), pair.clone());
+    let theirs = owned.clone();
+    // The handler has a lock of the home that has the handler.
+    let (services, home) = handlers
+        .on(ADD, move |_| {
+            [(count_pair_up(handled.lock(LONG)).is_ok() && Arc::strong_count(&theirs) > 0).into(); 6]
+        })
+        .start();
+    let running =
+        services.export(Server::new().export(format!("{name}-pair"), pairs), &name).start().unwrap();
+    let invoker = HomeInvoker::connect(&name).unwrap();
+    assert_eq!(invoker.invoke(ADD, [0; 6], LONG), Ok([1; 6]));
+    drop(home);
+    assert_eq!(Arc::strong_count(&owned), 1);
+    assert_eq!(invoker.invoke(ADD, [0; 6], LONG), Err(InvokeError::HomeDied));
+    // Its lock is one still.
+    count_pair_up(pair.lock(LONG)).unwrap();
+    drop(running);
 }

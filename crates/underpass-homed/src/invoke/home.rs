@@ -47,8 +47,9 @@ pub(crate) struct InterruptedHome {
     areas: Mutex<HashMap<u64, Arc<Area>>>,
     /// Areas that have rung. Each is in it once at most.
     queue: Mutex<VecDeque<Arc<Area>>>,
-    /// Only the thread that runs a handler takes this lock.
-    handlers: Mutex<HashMap<u64, InvocationHandler>>,
+    /// The thread that runs a handler takes this lock, and the one that ends the home. `None`
+    /// before the beginning and after the end.
+    handlers: Mutex<Option<HashMap<u64, InvocationHandler>>>,
     again: Mutex<Again>,
     re_raised: Condvar,
     handled: AtomicU64,
@@ -81,7 +82,7 @@ impl InterruptedHome {
             section: InterruptSection::new(),
             areas: Mutex::new(HashMap::new()),
             queue: Mutex::new(VecDeque::new()),
-            handlers: Mutex::new(HashMap::new()),
+            handlers: Mutex::new(None),
             again: Mutex::new(Again::default()),
             re_raised: Condvar::new(),
             handled: AtomicU64::new(0),
@@ -89,7 +90,18 @@ impl InterruptedHome {
     }
 
     pub(crate) fn handle_by(&self, handlers: HashMap<u64, InvocationHandler>) {
-        *lock(&self.handlers) = handlers;
+        *lock(&self.handlers) = Some(handlers);
+    }
+
+    /// No handler begins any more. What they own is dropped: it can be a lock of this home.
+    fn end(&self) {
+        lock(&self.again).stopped = true;
+        self.re_raised.notify_all();
+        // A handler that ends its own home runs while this lock is held.
+        if masked::handling() != self.address() {
+            let handlers = lock(&self.handlers).take();
+            drop(handlers);
+        }
     }
 
     pub(crate) fn attach(&self, words: AreaWords, binding: Option<u64>) -> Result<u64, AttachError> {
@@ -172,9 +184,12 @@ impl InterruptedHome {
 
     /// H1 to H5.
     fn serve(&self, area: &Area) {
+        let mut handlers = lock(&self.handlers);
+        // After the end, requesters are told by their bindings.
+        let Some(handlers) = &mut *handlers else { return };
         if let Some(received) = receive(&area.words, &mut lock(&area.last)) {
             failpoint!("interrupt-received");
-            let completion = self.handle(&received);
+            let completion = self.handle(handlers, &received);
             failpoint!("interrupt-handled");
             complete(&area.words, &received, completion);
             failpoint!("interrupt-completed");
@@ -182,8 +197,11 @@ impl InterruptedHome {
     }
 
     /// H4.
-    fn handle(&self, received: &ReceivedRequest) -> InvocationEnd {
-        let mut handlers = lock(&self.handlers);
+    fn handle(
+        &self,
+        handlers: &mut HashMap<u64, InvocationHandler>,
+        received: &ReceivedRequest,
+    ) -> InvocationEnd {
         let Some(handler) = handlers.get_mut(&received.operation) else {
             return InvocationEnd::NoSuchOperation;
         };
@@ -328,8 +346,7 @@ impl Drop for InvocationHome {
     fn drop(&mut self) {
         // In a forked child there are no threads.
         if !fork::is_forked() {
-            lock(&self.interrupted.again).stopped = true;
-            self.interrupted.re_raised.notify_all();
+            self.interrupted.end();
         }
     }
 }
