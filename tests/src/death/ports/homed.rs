@@ -5,7 +5,7 @@
 use super::journal::Journals;
 use super::messages::pause;
 use super::victim::{Ended, Shared};
-use super::{GLANCE, MESSAGES, NAME, Outcome, Survivor, holds, id, in_order};
+use super::{GLANCE, MESSAGES, NAME, Outcome, Survivor, holds, id, in_order, round_of};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -198,7 +198,6 @@ impl Survivor for Homes {
     }
 
     fn talk(&mut self, _: u64, _: &mut Numbers, shared: &Shared) -> Outcome {
-        self.executed.lock().expect("no handler panics").clear();
         let mut turn = 0;
         while !(shared.is_gone() && self.home.running.bindings().list().is_empty()) {
             self.home.live()?;
@@ -208,11 +207,13 @@ impl Survivor for Homes {
         Ok(())
     }
 
-    fn judge(&mut self, _: u64, ended: Ended, journals: &Journals) -> Outcome {
+    fn judge(&mut self, round: u64, ended: Ended, journals: &Journals) -> Outcome {
         // What the dead has held is free, and its data are whole or told to be broken.
         until("the permits", || (self.home.permits.available() == ALL).then_some(()));
         count_pair_up(self.home.pair.lock(LONG))?;
-        let executed = self.executed.lock().expect("no handler panics").clone();
+        let mut executed = std::mem::take(&mut *self.executed.lock().expect("no handler panics"));
+        // A request of a process that died may be executed after its round.
+        executed.retain(|&id| round_of(id) == round);
         let (begun, done) = (journals.counts.all(), journals.messages.all());
         let said = || format!("{executed:?} were executed, {begun:?} begun, {done:?} done");
         // In the order of each thread, and nothing twice.
