@@ -69,12 +69,13 @@ impl HeldSide<'_> {
 #[must_use = "the lock stays taken until it is released"]
 pub struct HybridHold<'a, T: Shareable> {
     held: HeldSide<'a>,
-    _of_its_thread: PhantomData<(*mut (), fn() -> T)>,
+    data: PhantomData<fn() -> T>,
+    _of_its_thread: PhantomData<*mut ()>,
 }
 
 impl<'a, T: Shareable> HybridHold<'a, T> {
     pub(crate) fn new(held: HeldSide<'a>) -> Self {
-        Self { held, _of_its_thread: PhantomData }
+        Self { held, data: PhantomData, _of_its_thread: PhantomData }
     }
 
     /// A copy of the data.
