@@ -3,7 +3,7 @@
 use crate::{DeviceMemory, EventFd, Memory};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// A PCI device that this process drives.
@@ -12,7 +12,7 @@ pub struct VfioDevice {
     device: File,
     container: OwnedFd,
     /// Kept: without its group the container forgets its memory.
-    _group: OwnedFd,
+    group: OwnedFd,
 }
 
 /// What a device is.
@@ -141,7 +141,7 @@ impl VfioDevice {
     /// # Errors
     /// The descriptors are not those of a device.
     pub fn adopt(device: OwnedFd, container: OwnedFd, group: OwnedFd) -> io::Result<Self> {
-        let device = Self { device: device.into(), container, _group: group };
+        let device = Self { device: device.into(), container, group };
         device.enable()?;
         Ok(device)
     }
@@ -153,6 +153,12 @@ impl VfioDevice {
         self.read(&configuration, COMMAND, &mut command)?;
         let enabled = u16::from_le_bytes(command) | ENABLED;
         self.write(&configuration, COMMAND, &enabled.to_le_bytes())
+    }
+
+    /// The files of the device, of its container and of its group, for another process to
+    /// [adopt](Self::adopt).
+    pub fn files(&self) -> [BorrowedFd<'_>; 3] {
+        [self.device.as_fd(), self.container.as_fd(), self.group.as_fd()]
     }
 
     /// What the device is.

@@ -45,6 +45,24 @@ pub fn confine(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// Moves this kernel thread to `cpu`, and then lets the kernel move it freely again.
+///
+/// # Errors
+/// `InvalidInput` if it may not run there.
+pub fn go_to(cpu: usize) -> io::Result<()> {
+    let all = sched_getaffinity(None)?;
+    if cpu >= CpuSet::MAX_CPU || !all.is_set(cpu) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one)?;
+    // This fails if all CPUs of the set have been taken away meanwhile. The kernel has then chosen
+    // others.
+    let _ = sched_setaffinity(None, &all);
+    Ok(())
+}
+
 /// Moves this kernel thread to another of the CPUs that it may run on, and then lets the kernel
 /// move it freely again. Returns `false` if it has no other CPU. It costs three system calls, and
 /// waking the other CPU if that is idle.
