@@ -124,8 +124,8 @@ impl DeviceModel for LyingDisk {
         self.honest.write(bus, region, offset, bytes)
     }
 
-    fn reset(&mut self) {
-        self.honest.reset();
+    fn reset(&mut self, bus: &DeviceBus) {
+        self.honest.reset(bus);
     }
 }
 

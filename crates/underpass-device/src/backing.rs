@@ -44,6 +44,16 @@ pub(crate) trait Backing: fmt::Debug + Send + Sync {
     /// Uses the device no more.
     fn close(&self);
 
+    /// The files by which another process can use the device, after the holder has opened it.
+    fn files(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// Puts the device into the state in which it was first opened, although the driver that had
+    /// these files has died, perhaps within a message. `turn` differs from driver to driver.
+    fn reset_after(&self, turn: u16) -> Result<(), DeviceError>;
+
+    /// Where the device is on the PCI bus of this machine, if it is there and that is known.
+    fn address(&self) -> Option<&str>;
+
     /// A file whose peer is gone when the device is, if there is one.
     fn ends_with(&self) -> Option<BorrowedFd<'_>>;
 }

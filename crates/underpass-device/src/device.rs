@@ -3,6 +3,7 @@
 use crate::DeviceError;
 use crate::backing::Backing;
 use crate::dma::{DmaMemory, KeptMemory};
+use crate::holder::held_device::{HeldDevice, HeldPart};
 use crate::interrupts::dispatcher::{Dispatcher, watch_for_end};
 use crate::interrupts::interrupt::Interrupt;
 use crate::interrupts::vector::Vector;
@@ -11,6 +12,7 @@ use crate::lock::{LockHeld, lock};
 use crate::registers::Registers;
 use crate::vfio_pci::VfioPci;
 use crate::vfio_user::client::VfioUser;
+use crate::vhost_user::client::VhostUser;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -32,6 +34,9 @@ enum Way {
     Socket(OwnedFd),
     Address(String),
     Files(Box<[OwnedFd; 3]>),
+    Held(Box<HeldDevice>),
+    Vhost(PathBuf),
+    VhostSocket(OwnedFd),
 }
 
 impl DeviceSource {
@@ -50,6 +55,18 @@ impl DeviceSource {
         Self { way: Way::Socket(socket.into()), patience: Self::PATIENCE }
     }
 
+    /// A virtio device that is another process, by vhost-user: its socket is at `path`. It has one
+    /// queue and one vector. Region 0 has the registers of a virtio device on a bus of memory
+    /// (virtio 1.1, section 4.2.2), except that of its kind, which is 0.
+    pub fn vhost_user(path: impl Into<PathBuf>) -> Self {
+        Self { way: Way::Vhost(path.into()), patience: Self::PATIENCE }
+    }
+
+    /// The same, by a connected Unix stream that was passed to this process.
+    pub fn vhost_user_socket(socket: impl Into<OwnedFd>) -> Self {
+        Self { way: Way::VhostSocket(socket.into()), patience: Self::PATIENCE }
+    }
+
     /// A PCI device that the kernel's driver `vfio-pci` holds, by its address, such as
     /// `0000:00:03.0`. It needs an IOMMU, and the right to open the group in `/dev/vfio`.
     pub fn vfio_pci(address: impl Into<String>) -> Self {
@@ -62,23 +79,50 @@ impl DeviceSource {
         Self { way: Way::Files(Box::new([device, container, group])), patience: Self::PATIENCE }
     }
 
+    /// A device that a [holder](crate::DeviceHolder) has lent to this process.
+    pub fn held(device: HeldDevice) -> Self {
+        Self { way: Way::Held(Box::new(device)), patience: Self::PATIENCE }
+    }
+
+    /// The way to open the same device again, if there is one.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let way = match &self.way {
+            Way::Path(path) => Way::Path(path.clone()),
+            Way::Address(address) => Way::Address(address.clone()),
+            _ => return None,
+        };
+        Some(Self { way, patience: self.patience })
+    }
+
     /// Gives the device up if it does not answer a message in `span`.
     #[must_use]
     pub fn patience(self, span: Duration) -> Self {
         Self { patience: span, ..self }
     }
 
-    fn open(self) -> Result<Box<dyn Backing>, DeviceError> {
+    pub(crate) fn open(self) -> Result<(Box<dyn Backing>, Option<HeldPart>), DeviceError> {
         let stream = match self.way {
             Way::Path(path) => DeviceStream::connect(&path)?,
             Way::Socket(socket) => DeviceStream::adopt(socket)?,
-            Way::Address(address) => return Ok(Box::new(VfioPci::open(&address)?)),
+            Way::Address(address) => return Ok((Box::new(VfioPci::open(&address)?), None)),
             Way::Files(files) => {
                 let [device, container, group] = *files;
-                return Ok(Box::new(VfioPci::adopt(device, container, group)?));
+                return Ok((Box::new(VfioPci::adopt(device, container, group)?), None));
+            }
+            Way::Vhost(path) => {
+                let stream = DeviceStream::connect(&path)?;
+                return Ok((Box::new(VhostUser::open(stream, self.patience)?), None));
+            }
+            Way::VhostSocket(socket) => {
+                let stream = DeviceStream::adopt(socket)?;
+                return Ok((Box::new(VhostUser::open(stream, self.patience)?), None));
+            }
+            Way::Held(held) => {
+                let (backing, part) = held.open(self.patience)?;
+                return Ok((backing, Some(part)));
             }
         };
-        Ok(Box::new(VfioUser::open(stream, self.patience)?))
+        Ok((Box::new(VfioUser::open(stream, self.patience)?), None))
     }
 }
 
@@ -115,6 +159,8 @@ pub(crate) struct DeviceInner {
     kept: Mutex<Vec<KeptMemory>>,
     /// The dispatcher's watch of the device's end.
     watch: OnceLock<u64>,
+    /// What its holder keeps, if it has one. Dropped last: then the holder lends it to the next.
+    held: Option<HeldPart>,
 }
 
 impl Device {
@@ -125,13 +171,16 @@ impl Device {
     /// [`Late`](DeviceError::Late), [`Malformed`](DeviceError::Malformed): the device does not
     /// follow its protocol.
     pub fn open(source: DeviceSource) -> Result<Self, DeviceError> {
+        let (backing, held) = source.open()?;
+        let iovas = held.as_ref().map_or_else(IovaSpace::default, HeldPart::addresses);
         let inner = Arc::new(DeviceInner {
-            backing: source.open()?,
+            backing,
             gone: AtomicBool::new(false),
-            iovas: Mutex::default(),
+            iovas: Mutex::new(iovas),
             vectors: Mutex::default(),
             kept: Mutex::default(),
             watch: OnceLock::new(),
+            held,
         });
         if let Some(file) = inner.backing.ends_with() {
             let key = watch_for_end(file, Arc::downgrade(&inner), DeviceInner::has_gone)?;
@@ -158,6 +207,43 @@ impl Device {
     /// There is no memory. What the device or the system refuses.
     pub fn dma(&self, len: usize) -> Result<DmaMemory, DeviceError> {
         DmaMemory::new(Arc::clone(&self.inner), len)
+    }
+
+    /// Bytes of the memory that the device's [holder](crate::DeviceHolder) keeps, if it has one.
+    /// [`dma`](Self::dma) takes memory from its end.
+    pub fn kept(&self) -> Option<usize> {
+        self.inner.held.as_ref().map(|held| held.memory().len())
+    }
+
+    /// `len` bytes from `offset` on of the memory that the device's holder keeps, with what the
+    /// last driver left there. Both are multiples of 4096.
+    ///
+    /// The device can write there too, so what is found there is checked before it is used.
+    ///
+    /// # Errors
+    /// [`Unsupported`](DeviceError::Unsupported): the device has no holder, or some of the bytes
+    /// are in use, or not there.
+    pub fn kept_memory(&self, offset: usize, len: usize) -> Result<DmaMemory, DeviceError> {
+        DmaMemory::kept(Arc::clone(&self.inner), offset, len)
+    }
+
+    /// Whether the last driver [handed](Self::hand_over) the device over, with what runs on it.
+    /// Otherwise it is in the state in which it was first opened.
+    pub fn was_handed_over(&self) -> bool {
+        self.inner.held.as_ref().is_some_and(HeldPart::was_handed_over)
+    }
+
+    /// Tells the holder that the next driver gets the device as it is, with its queues: it is not
+    /// reset. That driver gets it once this device is closed, so nothing is asked of it any more.
+    ///
+    /// # Errors
+    /// [`Unsupported`](DeviceError::Unsupported): the device has no holder.
+    /// [`Gone`](DeviceError::Gone): the holder has ended.
+    pub fn hand_over(&self) -> Result<(), DeviceError> {
+        match &self.inner.held {
+            Some(held) => held.hand_over(),
+            None => Err(DeviceError::Unsupported("holder")),
+        }
     }
 
     /// How many vectors the device has.
@@ -196,6 +282,10 @@ impl Device {
 impl DeviceInner {
     pub(crate) fn backing(&self) -> &dyn Backing {
         &*self.backing
+    }
+
+    pub(crate) fn held(&self) -> Option<&HeldPart> {
+        self.held.as_ref()
     }
 
     pub(crate) fn iovas(&self) -> LockHeld<'_, IovaSpace> {

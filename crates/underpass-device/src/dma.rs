@@ -2,7 +2,9 @@
 
 use crate::DeviceError;
 use crate::device::DeviceInner;
+use crate::holder::held_device::HeldPart;
 use crate::iova::PAGE;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::{DeviceMemory, Memory, RegisterWord};
@@ -31,8 +33,15 @@ use underpass_os::{DeviceMemory, Memory, RegisterWord};
 pub struct DmaMemory {
     device: Arc<DeviceInner>,
     iova: u64,
-    /// There until the drop.
-    kept: Option<KeptMemory>,
+    bytes: DmaBytes,
+}
+
+#[derive(Debug)]
+enum DmaBytes {
+    /// Memory of its own. There until the drop.
+    Own(Option<KeptMemory>),
+    /// A part of what the device's holder keeps.
+    Held(Range<usize>),
 }
 
 /// The memory itself. The file keeps it alive for a device that has only its number.
@@ -48,6 +57,12 @@ impl DmaMemory {
             .max(1)
             .checked_next_multiple_of(PAGE as usize)
             .ok_or(DeviceError::Unsupported("so much memory"))?;
+        if let Some(held) = device.held() {
+            let iova = device.iovas().take_last(len as u64)?;
+            let range = held.range(iova, len);
+            held.clear(range.clone());
+            return Ok(Self { device, iova, bytes: DmaBytes::Held(range) });
+        }
         let (memory, file) = Memory::create("underpass-dma", len)?;
         // Lack of memory is an error now, not a fault later.
         memory.fill(len)?;
@@ -57,11 +72,41 @@ impl DmaMemory {
             device.iovas().give_back(iova, len as u64);
         })?;
         let kept = KeptMemory { memory, _file: file };
-        Ok(Self { device, iova, kept: Some(kept) })
+        Ok(Self { device, iova, bytes: DmaBytes::Own(Some(kept)) })
     }
 
-    fn memory(&self) -> &DeviceMemory {
-        &self.kept.as_ref().expect("only the drop takes it").memory
+    /// A part of what the device's holder keeps.
+    pub(crate) fn kept(device: Arc<DeviceInner>, offset: usize, len: usize) -> Result<Self, DeviceError> {
+        let held = device.held().ok_or(DeviceError::Unsupported("holder"))?;
+        let pages = offset.is_multiple_of(PAGE as usize) && len.is_multiple_of(PAGE as usize);
+        let iova = held.iova().checked_add(offset as u64).filter(|_| pages && len > 0);
+        let iova = iova.ok_or(DeviceError::Unsupported("such a part of its memory"))?;
+        device.iovas().take_at(iova, len as u64)?;
+        let range = held.range(iova, len);
+        Ok(Self { device, iova, bytes: DmaBytes::Held(range) })
+    }
+
+    /// The memory, and the part of it that this is.
+    fn memory(&self) -> (&DeviceMemory, Range<usize>) {
+        match &self.bytes {
+            DmaBytes::Own(kept) => {
+                let memory = &kept.as_ref().expect("only the drop takes it").memory;
+                (memory, 0..memory.len())
+            }
+            DmaBytes::Held(range) => {
+                let held = self.device.held().map(HeldPart::memory);
+                (held.expect("such memory is a holder's"), range.clone())
+            }
+        }
+    }
+
+    /// Where `len` bytes at `offset` lie in the memory.
+    fn place(&self, offset: usize, len: usize) -> Result<(&DeviceMemory, usize), DeviceError> {
+        let (memory, range) = self.memory();
+        let inside = offset.checked_add(len).is_some_and(|end| end <= range.len());
+        let error =
+            DeviceError::OutOfBounds { offset: offset as u64, len: len as u64, of: range.len() as u64 };
+        if inside { Ok((memory, range.start + offset)) } else { Err(error) }
     }
 
     /// The device's address of the first byte.
@@ -71,12 +116,12 @@ impl DmaMemory {
 
     /// Bytes, a multiple of 4096.
     pub fn len(&self) -> usize {
-        self.memory().len()
+        self.memory().1.len()
     }
 
     /// Whether there are no bytes. This is never the case.
     pub fn is_empty(&self) -> bool {
-        self.memory().is_empty()
+        self.memory().1.is_empty()
     }
 
     fn within<T>(&self, found: Option<T>, offset: usize, len: usize) -> Result<T, DeviceError> {
@@ -92,7 +137,8 @@ impl DmaMemory {
     /// # Errors
     /// [`OutOfBounds`](DeviceError::OutOfBounds).
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.within(self.memory().copy_in(offset, bytes), offset, bytes.len())
+        let (memory, at) = self.place(offset, bytes.len())?;
+        self.within(memory.copy_in(at, bytes), offset, bytes.len())
     }
 
     /// Copies the bytes from `offset` on into `bytes`. They are what the device has written so far.
@@ -101,7 +147,8 @@ impl DmaMemory {
     /// [`OutOfBounds`](DeviceError::OutOfBounds).
     pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let len = bytes.len();
-        self.within(self.memory().copy_out(offset, bytes), offset, len)
+        let (memory, at) = self.place(offset, len)?;
+        self.within(memory.copy_out(at, bytes), offset, len)
     }
 
     /// Reads a word. What the device wrote before it is visible afterwards.
@@ -109,7 +156,8 @@ impl DmaMemory {
     /// # Errors
     /// [`OutOfBounds`](DeviceError::OutOfBounds), also if it is not aligned.
     pub fn load<W: RegisterWord>(&self, offset: usize) -> Result<W, DeviceError> {
-        self.within(self.memory().load(offset), offset, W::BYTES)
+        let (memory, at) = self.place(offset, W::BYTES)?;
+        self.within(memory.load(at), offset, W::BYTES)
     }
 
     /// Writes a word. If the device sees it, it sees what was written before.
@@ -117,13 +165,21 @@ impl DmaMemory {
     /// # Errors
     /// [`OutOfBounds`](DeviceError::OutOfBounds), also if it is not aligned.
     pub fn store<W: RegisterWord>(&self, offset: usize, value: W) -> Result<(), DeviceError> {
-        self.within(self.memory().store(offset, value), offset, W::BYTES)
+        let (memory, at) = self.place(offset, W::BYTES)?;
+        self.within(memory.store(at, value), offset, W::BYTES)
     }
 }
 
 impl Drop for DmaMemory {
     fn drop(&mut self) {
-        let Some(kept) = self.kept.take() else { return };
+        let kept = match &mut self.bytes {
+            DmaBytes::Own(kept) => kept.take(),
+            DmaBytes::Held(range) => {
+                self.device.iovas().give_back(self.iova, range.len() as u64);
+                None
+            }
+        };
+        let Some(kept) = kept else { return };
         let len = kept.memory.len() as u64;
         match self.device.backing().unmap_dma(self.iova, len) {
             Ok(()) => self.device.iovas().give_back(self.iova, len),

@@ -1,6 +1,10 @@
 //! Interrupts: the dispatcher, the vectors, and waiting for one.
 
 #[cfg(not(underpass_loom))]
+pub(crate) mod affinity;
+#[cfg(not(underpass_loom))]
+pub(crate) mod direct;
+#[cfg(not(underpass_loom))]
 pub(crate) mod dispatcher;
 #[cfg(not(underpass_loom))]
 pub(crate) mod event;
@@ -11,3 +15,5 @@ pub(crate) mod interrupt;
 pub(crate) mod storm;
 #[cfg(not(underpass_loom))]
 pub(crate) mod vector;
+#[cfg(not(underpass_loom))]
+pub(crate) mod waiting;

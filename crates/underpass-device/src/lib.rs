@@ -9,8 +9,10 @@
 //!
 //! | folder | what is in it |
 //! |---|---|
+//! | `holder/` | a process that keeps a device and its memory while drivers come and go |
 //! | `interrupts/` | the dispatcher, the gate of each vector, upcalls, adaptive waiting, storms |
 //! | `vfio_user/` | devices that are other processes |
+//! | `vhost_user/` | virtio devices that are other processes |
 //!
 //! *Read first:* the proof, which follows here from `README.md`. Then read `interrupts/gate.rs`.
 #![doc = include_str!("README.md")]
@@ -24,6 +26,8 @@ mod device;
 mod dma;
 #[cfg(not(underpass_loom))]
 mod error;
+#[cfg(not(underpass_loom))]
+mod holder;
 mod interrupts;
 #[cfg(not(underpass_loom))]
 mod iova;
@@ -35,6 +39,8 @@ mod registers;
 mod vfio_pci;
 #[cfg(not(underpass_loom))]
 pub mod vfio_user;
+#[cfg(not(underpass_loom))]
+pub mod vhost_user;
 
 #[cfg(not(underpass_loom))]
 pub use device::{Device, DeviceSource};
@@ -43,11 +49,21 @@ pub use dma::DmaMemory;
 #[cfg(not(underpass_loom))]
 pub use error::DeviceError;
 #[cfg(not(underpass_loom))]
+pub use holder::device_holder::{DeviceHolder, DriverEnd};
+#[cfg(not(underpass_loom))]
+pub use holder::held_device::HeldDevice;
+#[cfg(not(underpass_loom))]
+pub use interrupts::affinity::InterruptAffinity;
+#[cfg(not(underpass_loom))]
+pub use interrupts::direct::DispatcherInterrupt;
+#[cfg(not(underpass_loom))]
 pub use interrupts::event::DeviceEvent;
 #[cfg(not(underpass_loom))]
 pub use interrupts::interrupt::{EnabledInterrupt, Interrupt};
 #[cfg(not(underpass_loom))]
 pub use interrupts::vector::{DeviceUpcall, InterruptCounts, InterruptOutcome};
+#[cfg(not(underpass_loom))]
+pub use interrupts::waiting::WaitingMode;
 #[cfg(not(underpass_loom))]
 pub use registers::Registers;
 #[cfg(not(underpass_loom))]

@@ -16,6 +16,8 @@ use underpass_threads::{blocking, in_injected_task};
 #[derive(Debug)]
 pub(crate) struct VfioPci {
     device: VfioDevice,
+    /// Unknown, if another process has opened it.
+    address: Option<String>,
     resets: bool,
     count: u32,
     regions: Mutex<HashMap<u32, Arc<VfioRegion>>>,
@@ -28,15 +30,15 @@ pub(crate) struct VfioPci {
 impl VfioPci {
     /// The device at `address`.
     pub(crate) fn open(address: &str) -> Result<Self, DeviceError> {
-        Self::of(VfioDevice::open(address)?)
+        Self::of(VfioDevice::open(address)?, Some(address.to_owned()))
     }
 
     /// A device that another process has opened.
     pub(crate) fn adopt(device: OwnedFd, container: OwnedFd, group: OwnedFd) -> Result<Self, DeviceError> {
-        Self::of(VfioDevice::adopt(device, container, group)?)
+        Self::of(VfioDevice::adopt(device, container, group)?, None)
     }
 
-    fn of(device: VfioDevice) -> Result<Self, DeviceError> {
+    fn of(device: VfioDevice, address: Option<String>) -> Result<Self, DeviceError> {
         let info = device.info()?;
         let (mut kind, mut vectors) = (VfioInterrupts::MsiX, device.vectors(VfioInterrupts::MsiX)?);
         if vectors == 0 {
@@ -44,6 +46,7 @@ impl VfioPci {
         }
         Ok(Self {
             device,
+            address,
             resets: info.resets,
             count: info.regions,
             regions: Mutex::default(),
@@ -126,6 +129,18 @@ impl Backing for VfioPci {
     fn close(&self) {
         // It fails only if none are enabled. The rest ends with the descriptors.
         let _ = self.device.disable_vectors(self.kind);
+    }
+
+    fn files(&self) -> Vec<BorrowedFd<'_>> {
+        self.device.files().into()
+    }
+
+    fn reset_after(&self, _: u16) -> Result<(), DeviceError> {
+        self.reset()
+    }
+
+    fn address(&self) -> Option<&str> {
+        self.address.as_deref()
     }
 
     fn ends_with(&self) -> Option<BorrowedFd<'_>> {

@@ -149,7 +149,7 @@ impl DeviceModel for Edu {
         Ok(())
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, _: &DeviceBus) {
         let regions = std::mem::take(&mut self.regions);
         if let Ok(new) = Self::new() {
             *self = Self { regions, ..new };

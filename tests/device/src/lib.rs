@@ -5,11 +5,13 @@
 
 mod bus;
 mod edu;
+mod ledger;
 mod nvme;
 mod server;
 
 pub use bus::DeviceBus;
 pub use edu::Edu;
+pub use ledger::{DiskHistory, DiskLedger, DiskWrite};
 pub use nvme::{FAULT, Nvme, NvmeFault};
 pub use server::{DeviceModel, ModelRegion, serve, serve_at};
 

@@ -1,8 +1,10 @@
 //! A small NVMe disk with its blocks in memory, and the ways in which it can lie.
 
 use crate::bus::DeviceBus;
+use crate::ledger::{DiskLedger, DiskWrite};
 use crate::server::{DeviceModel, ModelRegion};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 const PAGE: usize = 4096;
 const BLOCK: usize = 512;
@@ -87,7 +89,20 @@ pub struct Nvme {
     submissions: BTreeMap<u16, Submission>,
     completions: BTreeMap<u16, CompletionQueue>,
     fault: NvmeFault,
+    slow: Option<SlowDisk>,
 }
+
+/// A disk that takes its time, does the command that came last first, and keeps a ledger.
+#[derive(Debug)]
+struct SlowDisk {
+    ledger: DiskLedger,
+    /// Commands that it has read and not done: the queue, how far it was read, and the bytes.
+    waiting: Vec<(u16, u16, [u8; 64])>,
+    next: Instant,
+}
+
+/// For so long a slow disk does one command.
+const SLOW: Duration = Duration::from_micros(100);
 
 /// The fields of a command.
 struct Fields<'a>(&'a [u8; 64]);
@@ -130,14 +145,77 @@ impl Nvme {
             submissions: BTreeMap::new(),
             completions: BTreeMap::new(),
             fault: NvmeFault::None,
+            slow: None,
         }
     }
 
-    fn configure(&mut self, value: u32) {
+    /// A disk that takes some time for each command and may change their order. It notes in
+    /// `ledger` what it does. A reset cuts the writes that it has not done: each is done in half.
+    pub fn slow(size: usize, ledger: DiskLedger) -> Self {
+        let slow = SlowDisk { ledger, waiting: Vec::new(), next: Instant::now() };
+        Self { slow: Some(slow), ..Self::new(size) }
+    }
+
+    /// Cuts the writes that were not done.
+    fn cut(&mut self, bus: &DeviceBus) {
+        let Some(slow) = &mut self.slow else { return };
+        for (_, _, command) in std::mem::take(&mut slow.waiting) {
+            let fields = Fields(&command);
+            if let Some(write) = write_of(&fields) {
+                let ledger = self.slow.as_ref().map(|slow| slow.ledger.clone());
+                let head = self.head(bus, &fields);
+                // If its fields can't be, nothing of it is done.
+                let _ = self.transfer(bus, &fields, write.blocks as usize / 2);
+                ledger.iter().for_each(|ledger| {
+                    ledger.with(|history| history.cut.push(DiskWrite { head, ..write }));
+                });
+            }
+        }
+    }
+
+    /// The first bytes that a write has.
+    fn head(&self, bus: &DeviceBus, command: &Fields<'_>) -> u64 {
+        let mut head = [0; 8];
+        bus.read(command.long(6), &mut head);
+        u64::from_le_bytes(head)
+    }
+
+    /// Does the command that came last, if it is time.
+    fn do_one(&mut self, bus: &DeviceBus) {
+        let Some(slow) = &mut self.slow else { return };
+        std::thread::sleep(slow.next.saturating_duration_since(Instant::now()));
+        slow.next = Instant::now() + SLOW;
+        let ledger = slow.ledger.clone();
+        let Some((number, head, command)) = slow.waiting.pop() else { return };
+        let fields = Fields(&command);
+        if let Some(write) = write_of(&fields) {
+            let head = self.head(bus, &fields);
+            ledger.with(|history| history.writes.push(DiskWrite { head, ..write }));
+        }
+        self.execute(bus, number, head, &command);
+    }
+
+    fn execute(&mut self, bus: &DeviceBus, number: u16, head: u16, command: &[u8; 64]) {
+        let fields = Fields(command);
+        let blocks = (fields.word(12) & 0xffff) as usize + 1;
+        let ended = match number {
+            0 => self.administer(bus, &fields),
+            _ => self.transfer(bus, &fields, blocks),
+        };
+        let status = ended.err().unwrap_or(DONE);
+        if let Some(into) = self.submissions.get(&number).map(|queue| queue.completes_into) {
+            self.complete(bus, into, fields.id(), status, u32::from(head) | u32::from(number) << 16);
+        }
+    }
+
+    fn configure(&mut self, bus: &DeviceBus, value: u32) {
         let (was, is) = (self.configuration & 1, value & 1);
         self.configuration = value;
         match (was, is) {
             (0, 1) => {
+                if let Some(slow) = &self.slow {
+                    slow.ledger.with(|history| history.starts += 1);
+                }
                 self.status = match self.fault {
                     NvmeFault::NeverReady => 0,
                     NvmeFault::Fatal => 2,
@@ -155,6 +233,7 @@ impl Nvme {
                 );
             }
             (_, 0) if self.fault != NvmeFault::NeverStops => {
+                self.cut(bus);
                 self.status = 0;
                 self.submissions.clear();
                 self.completions.clear();
@@ -178,19 +257,16 @@ impl Nvme {
         {
             let address = queue.address + u64::from(queue.head) * 64;
             queue.head = (queue.head + 1) % queue.entries;
-            let (head, into) = (queue.head, queue.completes_into);
+            let head = queue.head;
             let mut command = [0; 64];
             if !bus.read(address, &mut command) {
                 self.status |= 2;
                 return;
             }
-            let fields = Fields(&command);
-            let ended = match number {
-                0 => self.administer(bus, &fields),
-                _ => self.transfer(bus, &fields),
-            };
-            let status = ended.err().unwrap_or(DONE);
-            self.complete(bus, into, fields.id(), status, u32::from(head) | u32::from(number) << 16);
+            match &mut self.slow {
+                Some(slow) if number > 0 => slow.waiting.push((number, head, command)),
+                _ => self.execute(bus, number, head, &command),
+            }
         }
     }
 
@@ -285,7 +361,8 @@ impl Nvme {
         Some(page)
     }
 
-    fn transfer(&mut self, bus: &DeviceBus, command: &Fields<'_>) -> Result<(), Status> {
+    /// Transfers the first `done` blocks of a command.
+    fn transfer(&mut self, bus: &DeviceBus, command: &Fields<'_>, done: usize) -> Result<(), Status> {
         let opcode = command.word(0) as u8;
         if opcode == 0 {
             return Ok(());
@@ -297,7 +374,7 @@ impl Nvme {
         if len > PAGE << MOST_PAGES {
             return Err(WRONG_FIELD);
         }
-        let bytes = &mut self.bytes[begin..end];
+        let bytes = &mut self.bytes[begin..end.min(begin + done * BLOCK)];
         for (number, part) in bytes.chunks_mut(PAGE).enumerate() {
             let address = match number {
                 0 => command.long(6),
@@ -322,6 +399,12 @@ impl Nvme {
         }
         Ok(())
     }
+}
+
+/// The blocks of a command, if it writes.
+fn write_of(command: &Fields<'_>) -> Option<DiskWrite> {
+    let blocks = u64::from(command.word(12) & 0xffff) + 1;
+    (command.word(0) as u8 == 1).then_some(DiskWrite { block: command.long(10), blocks, head: 0 })
 }
 
 impl DeviceModel for Nvme {
@@ -354,7 +437,7 @@ impl DeviceModel for Nvme {
         value.iter_mut().zip(bytes).for_each(|(of, byte)| *of = *byte);
         let value = u64::from_le_bytes(value);
         match offset {
-            0x14 => self.configure(value as u32),
+            0x14 => self.configure(bus, value as u32),
             0x24 => self.admin_sizes = value as u32,
             0x28 => self.admin[0] = value,
             0x30 => self.admin[1] = value,
@@ -367,12 +450,18 @@ impl DeviceModel for Nvme {
         Ok(())
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, bus: &DeviceBus) {
+        self.cut(bus);
         let (bytes, regions) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.regions));
-        *self = Self { bytes, regions, ..Self::new(0) };
+        let slow = self.slow.take();
+        *self = Self { bytes, regions, slow, ..Self::new(0) };
     }
 
     fn act(&mut self, bus: &DeviceBus) -> bool {
+        if self.slow.as_ref().is_some_and(|slow| !slow.waiting.is_empty()) {
+            self.do_one(bus);
+            return true;
+        }
         let storms = self.fault == NvmeFault::Storm;
         if storms {
             bus.raise(0);

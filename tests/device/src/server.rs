@@ -42,7 +42,7 @@ pub trait DeviceModel {
     fn write(&mut self, bus: &DeviceBus, region: u32, offset: u64, bytes: &[u8]) -> Result<(), i32>;
 
     /// Back to the state in which it was first opened.
-    fn reset(&mut self);
+    fn reset(&mut self, bus: &DeviceBus);
 
     /// Does what it has to do by itself. Returns whether to be called again at once, even if no
     /// message comes.
@@ -70,7 +70,7 @@ pub fn serve_at(path: &Path, device: &mut dyn DeviceModel) -> io::Result<()> {
         let (stream, _) = listener.accept()?;
         // A driver that breaks the protocol, or is killed within a message, costs its connection.
         let _ = serve(&DeviceStream::adopt(stream.into())?, device);
-        device.reset();
+        device.reset(&DeviceBus::new(0));
     }
 }
 
@@ -191,7 +191,7 @@ impl Serving<'_> {
             DeviceCommand::RegionRead => self.read(asked)?,
             DeviceCommand::RegionWrite => self.write(asked)?,
             DeviceCommand::Reset => {
-                self.device.reset();
+                self.device.reset(&self.bus);
                 MessageBody::default()
             }
         };

@@ -3,9 +3,11 @@
 
 use crate::DeviceError;
 use crate::device::DeviceInner;
+use crate::interrupts::affinity::InterruptAffinity;
 use crate::interrupts::dispatcher::{DispatchSource, Dispatcher, act};
 use crate::interrupts::event::DeviceEvent;
 use crate::interrupts::vector::{DeviceUpcall, InterruptCounts, InterruptOutcome, Vector};
+use crate::interrupts::waiting::{SharedMode, WaitingMode};
 use std::sync::Arc;
 use std::time::Instant;
 use underpass_processor::{AdaptiveSpin, Spin};
@@ -94,7 +96,12 @@ impl Interrupt {
         let vector = Arc::new(Vector::new(dispatcher.key(), always, handler)?);
         dispatcher.add(vector.key(), vector.events(), DispatchSource::Vector(Arc::clone(&vector)))?;
         // From here on the drop of it takes all back.
-        let enabled = EnabledInterrupt { device: self.device, number: self.number, vector };
+        let enabled = EnabledInterrupt {
+            device: self.device,
+            number: self.number,
+            vector,
+            mode: SharedMode::default(),
+        };
         enabled.device.claim(self.number, &enabled.vector)?;
         enabled.device.backing().set_interrupt(self.number, Some(enabled.vector.counter()))?;
         act(&enabled.vector, enabled.vector.gate().open());
@@ -108,6 +115,7 @@ pub struct EnabledInterrupt {
     device: Arc<DeviceInner>,
     number: u32,
     vector: Arc<Vector>,
+    mode: SharedMode,
 }
 
 impl EnabledInterrupt {
@@ -153,11 +161,18 @@ impl EnabledInterrupt {
         if underpass_threads::in_injected_task() {
             return Err(DeviceError::InHandler("wait for an interrupt"));
         }
-        if let Some(found) = self.poll(&mut look) {
+        let mode = self.mode.get();
+        if mode == WaitingMode::Polling {
+            return self.poll_on(deadline, look);
+        }
+        if mode == WaitingMode::Adaptive
+            && let Some(found) = self.poll(&mut look)
+        {
             self.vector.waited(false);
             return Ok(found);
         }
         self.vector.waited(true);
+        self.vector.affinity().waits_here();
         self.vector.settle_here();
         let _wants = Wants::new(&self.vector, event);
         loop {
@@ -179,6 +194,32 @@ impl EnabledInterrupt {
         }
     }
 
+    /// Looks until there is something, and gives way to other threads meanwhile.
+    fn poll_on<T>(&self, deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Result<T, DeviceError> {
+        self.vector.waited(false);
+        loop {
+            let gone = self.device.is_gone();
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            if gone {
+                return Err(DeviceError::Gone);
+            }
+            if underpass_threads::cancelled() {
+                return Err(DeviceError::Cancelled);
+            }
+            if Instant::now() >= deadline {
+                return Err(DeviceError::Late("wait for an interrupt"));
+            }
+            underpass_threads::yield_now();
+        }
+    }
+
+    /// Later waits are in this mode.
+    pub fn wait_by(&self, mode: WaitingMode) {
+        self.mode.set(mode);
+    }
+
     /// Looks for about as long as a wake-up costs.
     fn poll<T>(&self, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
         let adaptive = AdaptiveSpin::new();
@@ -197,6 +238,39 @@ impl EnabledInterrupt {
     /// Upcalls go to the activation of the calling thread from now on. A wait does this by itself.
     pub fn follow(&self) {
         self.vector.settle_here();
+    }
+
+    /// Brings the hardware's interrupt and the threads that wait for it to one CPU, from now on
+    /// (Raven, section 4.1). `counts` says how often that was done, and how many handlers ran on
+    /// the CPU that was interrupted.
+    ///
+    /// # Errors
+    /// [`System`](DeviceError::System): this process may not, or the kernel does not know the
+    /// interrupt. [`Unsupported`](DeviceError::Unsupported): no hardware of this machine interrupts.
+    /// In either case everything goes on, and nothing is moved.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass::device::{Device, DeviceSource, InterruptAffinity, InterruptOutcome};
+    ///
+    /// # let (socket, _device) = underpass_test_device::start_edu()?;
+    /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
+    /// let enabled = device.interrupt(0)?.register(|_| InterruptOutcome::Handled)?;
+    /// if let Err(e) = enabled.bring_together(InterruptAffinity::InterruptFollows) {
+    ///     eprintln!("the interrupt stays on its CPU: {e}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn bring_together(&self, how: InterruptAffinity) -> Result<(), DeviceError> {
+        self.vector.affinity().choose(how, self.device.backing().address(), self.number)
+    }
+
+    /// How many interrupts of this vector have come to each CPU, as the kernel says.
+    ///
+    /// # Errors
+    /// Nothing was [brought together](Self::bring_together), or the kernel does not say it.
+    pub fn cpu_counts(&self) -> Result<Vec<u64>, DeviceError> {
+        self.vector.affinity().counts()
     }
 
     /// What has become of its interrupts.

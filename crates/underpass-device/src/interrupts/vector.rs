@@ -1,6 +1,7 @@
 //! One vector of a device: its event counter, its handler, and the threads that wait for it.
 
 use crate::DeviceError;
+use crate::interrupts::affinity::AffinityControl;
 use crate::interrupts::dispatcher::{Dispatcher, act};
 use crate::interrupts::event::DeviceEvent;
 use crate::interrupts::gate::VectorGate;
@@ -49,6 +50,13 @@ pub struct InterruptCounts {
     pub upcalls: u64,
     /// Runs on the activation of the thread that waited for the vector, or registered it.
     pub met: u64,
+    /// Runs on the CPU that the hardware has interrupted, as far as that is known: see
+    /// [`bring_together`](crate::EnabledInterrupt::bring_together).
+    pub near: u64,
+    /// How often the interrupt, or the thread, was moved to the other one's CPU.
+    pub moves: u64,
+    /// How often the system has refused a move.
+    pub unmoved: u64,
     /// Runs that found nothing to do.
     pub spurious: u64,
     /// How often a storm has masked the vector.
@@ -64,6 +72,7 @@ struct Counts {
     interrupts: AtomicU64,
     upcalls: AtomicU64,
     met: AtomicU64,
+    near: AtomicU64,
     spurious: AtomicU64,
     storms: AtomicU64,
     polled: AtomicU64,
@@ -96,6 +105,7 @@ pub(crate) struct Vector {
     storm: Mutex<StormGuard>,
     waiters: Mutex<Vec<Arc<DeviceEvent>>>,
     counts: Counts,
+    affinity: AffinityControl,
 }
 
 impl fmt::Debug for Vector {
@@ -121,6 +131,7 @@ impl Vector {
             storm: Mutex::default(),
             waiters: Mutex::default(),
             counts: Counts::default(),
+            affinity: AffinityControl::default(),
         };
         vector.settle_here();
         Ok(vector)
@@ -148,6 +159,10 @@ impl Vector {
             // Relaxed, here and in `home`: a hint.
             self.home.store(number, Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn affinity(&self) -> &AffinityControl {
+        &self.affinity
     }
 
     /// The activation to which its upcalls go.
@@ -204,6 +219,7 @@ impl Vector {
         self.counts.upcalls.fetch_add(1, Ordering::Relaxed);
         let met = underpass_threads::activation() == self.home();
         self.counts.met.fetch_add(u64::from(met), Ordering::Relaxed);
+        self.counts.near.fetch_add(u64::from(self.affinity.is_here()), Ordering::Relaxed);
     }
 
     /// U3: masks the vector if its upcalls are a storm.
@@ -268,10 +284,14 @@ impl Vector {
 
     pub(crate) fn counts(&self) -> InterruptCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (moves, unmoved) = self.affinity.moves();
         InterruptCounts {
             interrupts: of(&self.counts.interrupts),
             upcalls: of(&self.counts.upcalls),
             met: of(&self.counts.met),
+            near: of(&self.counts.near),
+            moves,
+            unmoved,
             spurious: of(&self.counts.spurious),
             storms: of(&self.counts.storms),
             polled: of(&self.counts.polled),

@@ -36,6 +36,8 @@ pub(crate) struct VfioUser {
     /// The kind of interrupts that it uses, and how many vectors there are.
     kind: u32,
     vectors: u32,
+    /// The connection is a holder's, and goes on after this.
+    held: bool,
 }
 
 impl VfioUser {
@@ -43,6 +45,15 @@ impl VfioUser {
     pub(crate) fn open(stream: DeviceStream, patience: Duration) -> Result<Self, DeviceError> {
         let connection = DeviceConnection::new(stream, patience);
         agree(&connection)?;
+        Self::ask(connection, false)
+    }
+
+    /// Asks the device what it is, over the connection of a holder, which has agreed on a version.
+    pub(crate) fn adopt(stream: DeviceStream, patience: Duration) -> Result<Self, DeviceError> {
+        Self::ask(DeviceConnection::new(stream, patience), true)
+    }
+
+    fn ask(connection: DeviceConnection, held: bool) -> Result<Self, DeviceError> {
         let asked = MessageBody::default().u32(16).u32(0).u32(0).u32(0);
         let reply = connection.request("say what it is", DeviceCommand::DeviceInfo, &asked.0, &[])?;
         let told = MessageFields(&reply.body);
@@ -53,8 +64,8 @@ impl VfioUser {
         if flags & device_flag::PCI == 0 {
             return Err(DeviceError::Unsupported("registers of a PCI device"));
         }
-        let mut device =
-            Self { connection, regions, resets: flags & device_flag::RESET != 0, kind: 0, vectors: 0 };
+        let resets = flags & device_flag::RESET != 0;
+        let mut device = Self { connection, regions, resets, kind: 0, vectors: 0, held };
         for kind in KINDS.into_iter().filter(|kind| *kind < kinds) {
             device.vectors = device.vectors_of(kind)?;
             device.kind = kind;
@@ -229,7 +240,24 @@ impl Backing for VfioUser {
     }
 
     fn close(&self) {
-        self.connection.hang_up();
+        if !self.held {
+            self.connection.hang_up();
+        }
+    }
+
+    fn files(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.connection.file()]
+    }
+
+    fn reset_after(&self, turn: u16) -> Result<(), DeviceError> {
+        if !self.resets {
+            return Err(DeviceError::Unsupported("reset"));
+        }
+        self.connection.reset_after(turn)
+    }
+
+    fn address(&self) -> Option<&str> {
+        None
     }
 
     fn ends_with(&self) -> Option<BorrowedFd<'_>> {

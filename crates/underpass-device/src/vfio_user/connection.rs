@@ -15,8 +15,13 @@ use underpass_os::clock::{deadline_ns, now_ns};
 use underpass_os::{DeviceStream, StreamEvent};
 use underpass_threads::{blocking, in_injected_task};
 
-/// The most bytes that wait for room in the stream.
-const MOST_WAITING: usize = 64 * 1024;
+/// The most bytes that wait for room in the stream. Linux takes as many whole, or none of them, so
+/// that a driver which is killed leaves whole messages.
+const MOST_WAITING: usize = 32 * 1024;
+/// Set in the ids of a holder's resets, and in no others.
+const OF_HOLDERS: u16 = 0x8000;
+/// The most bytes that a device sends before it answers a reset.
+const MOST_STALE: usize = 1 << 20;
 
 /// What a device has answered.
 #[derive(Debug, Default)]
@@ -85,6 +90,58 @@ impl DeviceConnection {
         }
     }
 
+    /// Has the device reset itself, although the last user of this connection has died, perhaps
+    /// with a request under way. The device answers in order, so what comes before the reply to
+    /// the reset is stale. `turn` differs from that of the last such reset.
+    pub(crate) fn reset_after(&self, turn: u16) -> Result<(), DeviceError> {
+        const WHAT: &str = "reset itself";
+        let _one = self.one.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let request = MessageHeader::request(turn | OF_HOLDERS, DeviceCommand::Reset, 0);
+        let deadline = deadline_ns(self.patience);
+        let found = blocking(|| {
+            self.send(&request.encode(), &[], deadline)?;
+            self.flush(deadline)?;
+            self.find_reply(request, deadline)
+        });
+        match found {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) => Err(DeviceError::Refused(WHAT, error)),
+            Err(DeviceError::Late(_)) => Err(DeviceError::Late(WHAT)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads until the last bytes that came are the header of the reply to `request`. Returns the
+    /// number of the error that it brings.
+    fn find_reply(&self, request: MessageHeader, deadline: u64) -> Result<Option<i32>, DeviceError> {
+        let (mut last, mut stale) = (Vec::new(), 0);
+        while stale < MOST_STALE {
+            let mut part = [0; 256];
+            match self.stream.receive(&mut part, &mut Vec::new()) {
+                Ok(0) => return Err(DeviceError::Gone),
+                Ok(received) => {
+                    stale += received;
+                    last.extend_from_slice(&part[..received]);
+                    last.drain(..last.len().saturating_sub(HEADER));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(StreamEvent::Readable, deadline)?;
+                }
+                Err(e) => return Err(e.into()),
+            }
+            let header = last.first_chunk().and_then(MessageHeader::decode);
+            if let Some(header) = header
+                && header == request.reply(0, header.error)
+            {
+                return Ok(header.error);
+            }
+            if now_ns() > deadline {
+                return Err(DeviceError::Late("send a reply"));
+            }
+        }
+        Err(DeviceError::Malformed("it does not end what it sends"))
+    }
+
     /// Sends a request that wants no reply. A handler never waits here: if there is no room, its
     /// message is kept and sent with the next one, up to a bound.
     pub(crate) fn post(
@@ -131,7 +188,7 @@ impl DeviceConnection {
 
     fn id(&self) -> u16 {
         // Relaxed: it only has to differ from those of late replies.
-        self.next.fetch_add(1, Ordering::Relaxed)
+        self.next.fetch_add(1, Ordering::Relaxed) & !OF_HOLDERS
     }
 
     /// Sends as much of what waits as there is room for.

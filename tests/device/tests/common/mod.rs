@@ -58,6 +58,7 @@ pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
 pub struct DeviceProcess {
     child: Child,
     socket: PathBuf,
+    arguments: Vec<String>,
 }
 
 impl DeviceProcess {
@@ -67,12 +68,19 @@ impl DeviceProcess {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("underpass-test-device-{}-{number}", std::process::id());
         let socket = std::env::temp_dir().join(name);
-        let child = Command::new(env!("CARGO_BIN_EXE_underpass-test-device"))
-            .args([arguments[0], socket.to_str().unwrap()])
-            .args(&arguments[1..])
-            .spawn()
-            .unwrap();
-        Self { child, socket }
+        let mut all = vec![arguments[0].to_owned(), socket.to_str().unwrap().to_owned()];
+        all.extend(arguments[1..].iter().map(|&more| more.to_owned()));
+        Self { child: Self::spawn(&all), socket, arguments: all }
+    }
+
+    fn spawn(arguments: &[String]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_underpass-test-device")).args(arguments).spawn().unwrap()
+    }
+
+    /// Starts it again after it was killed.
+    pub fn restart(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+        self.child = Self::spawn(&self.arguments);
     }
 
     /// Where its socket is.
