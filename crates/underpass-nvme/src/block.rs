@@ -2,7 +2,9 @@
 
 use crate::{NvmeDisk, NvmeError};
 use std::fmt;
+use std::sync::{Arc, PoisonError};
 use underpass::device::DeviceError;
+use underpass::sync::{Condvar, Mutex, MutexGuard};
 use underpass::{CallError, Wire};
 
 /// What a disk is.
@@ -64,7 +66,7 @@ impl From<NvmeError> for BlockError {
 }
 
 /// A disk.
-#[underpass::interface]
+#[underpass::interface(stateless)]
 pub trait BlockDevice {
     /// What the disk is.
     ///
@@ -122,29 +124,118 @@ const MOST: u32 = 1 << 20;
 /// # std::fs::remove_dir(dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+///
+/// A driver that [replaces](underpass::Server::replace) another one serves before it has the disk,
+/// which the other one leaves only then. Calls wait for the disk. Clones are the same service.
+#[derive(Clone, Debug)]
 pub struct DiskService {
-    disk: NvmeDisk,
+    place: Arc<DiskPlace>,
+}
+
+#[derive(Debug)]
+struct DiskPlace {
+    disk: Mutex<DiskState>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+enum DiskState {
+    Awaited,
+    Here(Arc<NvmeDisk>),
+    Left,
 }
 
 impl DiskService {
     /// Serves `disk`.
     pub fn new(disk: NvmeDisk) -> Self {
-        Self { disk }
+        let service = Self::awaiting();
+        service.arrive(disk);
+        service
     }
 
-    /// The disk.
-    pub fn disk(&self) -> &NvmeDisk {
-        &self.disk
+    /// Serves a disk that is still to come. Calls wait for it.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass::device::{Device, DeviceSource};
+    /// use underpass_nvme::{BlockDevice, DiskOptions, DiskService, NvmeDisk};
+    ///
+    /// let service = DiskService::awaiting();
+    /// let waiting = underpass::thread::spawn({
+    ///     let service = service.clone();
+    ///     move || service.flush()
+    /// });
+    /// # let (socket, _device) = underpass_test_device::start_nvme()?;
+    /// let device = Device::open(DeviceSource::vfio_user_socket(socket))?;
+    /// service.arrive(NvmeDisk::open(device, DiskOptions::default())?);
+    /// waiting.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn awaiting() -> Self {
+        let place = DiskPlace { disk: Mutex::new(DiskState::Awaited), changed: Condvar::new() };
+        Self { place: Arc::new(place) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, DiskState> {
+        self.place.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The disk is there. Calls that wait for it go on.
+    pub fn arrive(&self, disk: NvmeDisk) {
+        let mut state = self.state();
+        if matches!(*state, DiskState::Awaited) {
+            *state = DiskState::Here(Arc::new(disk));
+        }
+        drop(state);
+        self.place.changed.notify_all();
+    }
+
+    /// Takes the disk out, to [hand it over](NvmeDisk::hand_over). Later calls fail. If the disk is
+    /// still to come, this waits for it: the next driver gets it from nobody else. `None`: it was
+    /// taken out already, or a call is under way.
+    pub fn leave(&self) -> Option<NvmeDisk> {
+        let awaited = |state: &mut DiskState| matches!(*state, DiskState::Awaited);
+        let waited = self.place.changed.wait_while(self.state(), awaited);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let was = std::mem::replace(&mut *state, DiskState::Left);
+        drop(state);
+        self.place.changed.notify_all();
+        match was {
+            DiskState::Here(disk) => Arc::into_inner(disk),
+            _ => None,
+        }
+    }
+
+    /// The disk, if it is there.
+    pub fn disk(&self) -> Option<Arc<NvmeDisk>> {
+        match &*self.state() {
+            DiskState::Here(disk) => Some(Arc::clone(disk)),
+            _ => None,
+        }
+    }
+
+    /// The disk, as soon as it is there.
+    fn await_disk(&self) -> Result<Arc<NvmeDisk>, BlockError> {
+        let mut state = self.state();
+        loop {
+            match &*state {
+                DiskState::Here(disk) => return Ok(Arc::clone(disk)),
+                DiskState::Left => return Err(BlockError::Restarted),
+                DiskState::Awaited if underpass::thread::cancelled() => return Err(BlockError::Restarted),
+                DiskState::Awaited => {}
+            }
+            state = self.place.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Runs `what`. If the disk needs a reset afterwards, resets it.
-    fn attempt<T>(&self, what: impl FnOnce() -> Result<T, NvmeError>) -> Result<T, BlockError> {
-        what().map_err(|e| {
+    fn attempt<T>(&self, what: impl FnOnce(&NvmeDisk) -> Result<T, NvmeError>) -> Result<T, BlockError> {
+        let disk = self.await_disk()?;
+        what(&disk).map_err(|e| {
             let serious = matches!(e, NvmeError::Device(DeviceError::Late(_)) | NvmeError::Stopped);
             if serious {
                 // If this fails, the next command tries again.
-                let _ = self.disk.recover();
+                let _ = disk.recover();
             }
             e.into()
         })
@@ -153,8 +244,8 @@ impl DiskService {
 
 impl BlockDevice for DiskService {
     fn info(&self) -> Result<BlockInfo, BlockError> {
-        self.attempt(|| {
-            let ((block, size), (model, _)) = (self.disk.size()?, self.disk.name()?);
+        self.attempt(|disk| {
+            let ((block, size), (model, _)) = (disk.size()?, disk.name()?);
             Ok(BlockInfo { block, size, most: MOST, model })
         })
     }
@@ -163,9 +254,9 @@ impl BlockDevice for DiskService {
         if len > MOST {
             return Err(BlockError::OutOfBounds);
         }
-        self.attempt(|| {
+        self.attempt(|disk| {
             let mut bytes = vec![0; len as usize];
-            self.disk.read(offset, &mut bytes)?;
+            disk.read(offset, &mut bytes)?;
             Ok(bytes)
         })
     }
@@ -174,10 +265,10 @@ impl BlockDevice for DiskService {
         if bytes.len() > MOST as usize {
             return Err(BlockError::OutOfBounds);
         }
-        self.attempt(|| self.disk.write(offset, bytes))
+        self.attempt(|disk| disk.write(offset, bytes))
     }
 
     fn flush(&self) -> Result<(), BlockError> {
-        self.attempt(|| self.disk.flush())
+        self.attempt(|disk| disk.flush())
     }
 }

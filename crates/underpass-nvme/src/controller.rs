@@ -2,14 +2,13 @@
 
 use crate::NvmeError;
 use crate::command::NvmeCommand;
+use crate::places::{MOST, MemoryPlaces, PAGE, SlotMemory};
 use crate::queue::{QueuePair, SLOTS};
+use crate::queue_state::BlockRange;
 use crate::registers::ControllerRegisters;
 use std::time::Instant;
-use underpass::device::{Device, DmaMemory, EnabledInterrupt};
+use underpass::device::{Device, EnabledInterrupt};
 
-const PAGE: usize = 4096;
-/// The most bytes that one command transfers. Its list of pages fits on one page.
-const MOST: usize = 256 * 1024;
 /// The vector of the queue for reads and writes.
 pub(crate) const VECTOR: u16 = 0;
 
@@ -25,34 +24,6 @@ pub(crate) struct Identity {
     most: usize,
 }
 
-/// The memory of one slot: pages for the data, and the list of their addresses.
-#[derive(Debug)]
-struct SlotMemory {
-    data: DmaMemory,
-    list: DmaMemory,
-}
-
-impl SlotMemory {
-    fn new(device: &Device, len: usize) -> Result<Self, NvmeError> {
-        let (data, list) = (device.dma(len)?, device.dma(PAGE)?);
-        // The first page is named by the command itself.
-        for number in 1..len.div_ceil(PAGE) {
-            list.store((number - 1) * 8, data.iova() + (number * PAGE) as u64)?;
-        }
-        Ok(Self { data, list })
-    }
-
-    /// The two addresses by which a command names `len` bytes.
-    fn addresses(&self, len: usize) -> [u64; 2] {
-        let second = match len.div_ceil(PAGE) {
-            0 | 1 => 0,
-            2 => self.data.iova() + PAGE as u64,
-            _ => self.list.iova(),
-        };
-        [self.data.iova(), second]
-    }
-}
-
 /// A controller, from its start until it is disabled.
 #[derive(Debug)]
 pub(crate) struct Controller {
@@ -60,7 +31,7 @@ pub(crate) struct Controller {
     pub(crate) identity: Identity,
     memory: Vec<SlotMemory>,
     /// Kept: the controller may access its queues.
-    _admin: QueuePair,
+    admin: QueuePair,
 }
 
 /// What a command does with bytes.
@@ -80,25 +51,84 @@ impl Transfer<'_> {
 }
 
 impl Controller {
-    /// Stops the controller, if it runs, and starts it. Each step ends at `deadline` at the latest.
+    /// Stops the controller, if it runs, and starts it. Then has it repeat the writes that the last
+    /// driver has left. Each step ends at `deadline` at the latest.
     pub(crate) fn start(
         device: &Device,
         registers: &ControllerRegisters,
         deadline: Instant,
     ) -> Result<Self, NvmeError> {
         registers.disable(deadline)?;
-        let admin = QueuePair::new(device, registers, 0)?;
+        let places = MemoryPlaces::of(device)?;
+        let log = places.log()?;
+        let admin = QueuePair::new(places, registers, 0)?;
         let (submission, completion) = admin.addresses();
         registers.enable(admin.entries(), submission, completion, deadline)?;
-        let identity = identify(device, &admin, deadline)?;
-        let queue = QueuePair::new(device, registers, 1)?;
+        let queue = QueuePair::new(places, registers, 1)?;
         let (submission, completion) = queue.addresses();
         let entries = queue.entries();
         let run = |command| admin.slot(deadline)?.run(command, None, deadline);
         run(NvmeCommand::create_completion_queue(1, entries, completion, VECTOR))?;
         run(NvmeCommand::create_submission_queue(1, entries, submission))?;
-        let memory = (0..SLOTS).map(|_| SlotMemory::new(device, identity.most)).collect::<Result<_, _>>()?;
-        Ok(Self { queue, identity, memory, _admin: admin })
+        let controller = Self::complete(device, places, admin, queue, deadline)?;
+        if let Some(log) = log {
+            controller.queue.log_to(log);
+            controller.repeat(deadline)?;
+        }
+        Ok(controller)
+    }
+
+    /// Goes on with the queues that the last driver has handed over. `None`: it has not.
+    pub(crate) fn take_over(
+        device: &Device,
+        registers: &ControllerRegisters,
+        deadline: Instant,
+    ) -> Result<Option<Self>, NvmeError> {
+        let places = MemoryPlaces::of(device)?;
+        let Some(log) = places.log()? else { return Ok(None) };
+        let Some([admin, queue]) = log.take_over()? else { return Ok(None) };
+        if !device.was_handed_over() || !registers.is_ready()? {
+            return Ok(None);
+        }
+        let admin = QueuePair::take_over(places, registers, 0, admin)?;
+        let queue = QueuePair::take_over(places, registers, 1, queue)?;
+        let (Some(admin), Some(queue)) = (admin, queue) else { return Ok(None) };
+        let controller = Self::complete(device, places, admin, queue, deadline)?;
+        controller.queue.log_to(log);
+        Ok(Some(controller))
+    }
+
+    fn complete(
+        device: &Device,
+        places: MemoryPlaces<'_>,
+        admin: QueuePair,
+        queue: QueuePair,
+        deadline: Instant,
+    ) -> Result<Self, NvmeError> {
+        let mut identity = identify(device, &admin, deadline)?;
+        identity.most = identity.most.min(places.most());
+        let slots = (0..SLOTS).map(|number| places.slot(number, identity.most));
+        Ok(Self { queue, memory: slots.collect::<Result<_, _>>()?, identity, admin })
+    }
+
+    /// S2: has the disk do the writes that the last driver has left, in their order.
+    fn repeat(&self, deadline: Instant) -> Result<(), NvmeError> {
+        let (block, blocks) = (self.identity.block, self.identity.blocks);
+        for write in self.queue.logged(self.identity.most, block, blocks) {
+            let addresses = self.memory[write.slot].addresses(write.len);
+            let command = NvmeCommand::write(write.block, (write.len / block) as u16, addresses);
+            match self.queue.slot(deadline)?.run(command, None, deadline) {
+                // If the disk refuses it, its client has no answer that says otherwise.
+                Ok(()) | Err(NvmeError::Status(..)) => self.queue.forget(write.slot),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the queues to the next driver, if no command is under way.
+    pub(crate) fn hand_over(&self) -> Result<bool, NvmeError> {
+        self.queue.hand_over(&self.admin)
     }
 
     /// The most bytes that one command transfers: whole blocks.
@@ -123,7 +153,9 @@ impl Controller {
         match bytes {
             Transfer::Write(bytes) => {
                 memory.data.copy_in(0, bytes)?;
-                slot.run(NvmeCommand::write(block, blocks, addresses), Some(interrupt), deadline)
+                let range = BlockRange { block, blocks: blocks.into(), len };
+                let command = NvmeCommand::write(block, blocks, addresses);
+                slot.run_write(command, range, interrupt, deadline)
             }
             Transfer::Read(bytes) => {
                 slot.run(NvmeCommand::read(block, blocks, addresses), Some(interrupt), deadline)?;

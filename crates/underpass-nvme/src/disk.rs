@@ -3,11 +3,18 @@
 use crate::NvmeError;
 use crate::controller::{Controller, Transfer, VECTOR};
 use crate::registers::ControllerRegisters;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use underpass::device::{Device, EnabledInterrupt, InterruptCounts, InterruptOutcome};
+use underpass::device::{
+    Device, DeviceError, EnabledInterrupt, InterruptCounts, InterruptOutcome, WaitingMode,
+};
 use underpass::sync;
-use underpass::thread::no_preempt;
+use underpass::thread::{self, no_preempt};
+
+/// How long queues that another driver has left may take to answer. Then the controller is started,
+/// which is right in any case.
+const TAKING_OVER: Duration = Duration::from_secs(2);
 
 /// How a disk is driven.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +72,8 @@ pub struct NvmeDisk {
     running: Arc<Running>,
     /// Held by the thread that resets the disk.
     resetting: sync::Mutex<()>,
+    /// The next driver goes on with the controller.
+    handed_over: AtomicBool,
 }
 
 /// The controller that runs, for the handler and for commands. `None` while the disk is reset, and
@@ -105,8 +114,14 @@ impl NvmeDisk {
                 _ => InterruptOutcome::Handled,
             }
         })?;
-        let disk = Self { device, registers, options, interrupt, running, resetting: sync::Mutex::new(()) };
-        disk.reset()?;
+        let (resetting, handed_over) = (sync::Mutex::new(()), AtomicBool::new(false));
+        let disk = Self { device, registers, options, interrupt, running, resetting, handed_over };
+        // If the queues can't be taken over, the controller is started.
+        let soon = Instant::now() + disk.options.patience.min(TAKING_OVER);
+        match Controller::take_over(&disk.device, &disk.registers, soon) {
+            Ok(Some(controller)) => disk.running.with(|running| *running = Some(Arc::new(controller))),
+            Ok(None) | Err(_) => disk.reset()?,
+        }
         Ok(disk)
     }
 
@@ -140,9 +155,15 @@ impl NvmeDisk {
 
     fn restart(&self) -> Result<(), NvmeError> {
         let deadline = self.deadline();
-        let old = self.running.with(Option::take);
+        let mut old = self.running.with(Option::take);
         if let Some(old) = &old {
             old.queue.stop();
+        }
+        if self.device.kept().is_some() {
+            // The new one uses the same memory, which its holder keeps.
+            if let Some(old) = old.take() {
+                sole(old, deadline)?;
+            }
         }
         // The old one's memory stays until the controller is disabled, in the next line. If it does
         // not stop, the device keeps the memory until it is reset or closed.
@@ -220,6 +241,36 @@ impl NvmeDisk {
         Ok((controller.identity.model.clone(), controller.identity.serial.clone()))
     }
 
+    /// Leaves the disk to the next driver, which gets it from the device's holder once `self` is
+    /// dropped. The controller is not stopped, and the next driver goes on with its queues. Returns
+    /// `false` if the device has no holder, or a command does not end in time; then the next driver
+    /// starts the controller, and repeats the writes that were under way.
+    ///
+    /// # Errors
+    /// The device or its holder is gone.
+    pub fn hand_over(self) -> Result<bool, NvmeError> {
+        let deadline = self.deadline();
+        let Some(controller) = self.running.with(Option::take) else { return Ok(false) };
+        let controller = sole(controller, deadline)?;
+        while !controller.hand_over()? {
+            if self.device.kept().is_none() || controller.queue.is_stopped() || Instant::now() >= deadline {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_micros(100));
+        }
+        // A read comes after all writes, so the disk has heard of all.
+        self.registers.has_failed()?;
+        self.device.hand_over()?;
+        // Relaxed: the drop that follows is this thread's.
+        self.handed_over.store(true, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// How threads wait for commands from now on.
+    pub fn wait_by(&self, mode: WaitingMode) {
+        self.interrupt.wait_by(mode);
+    }
+
     /// Whether the disk takes no commands until it is reset.
     pub fn needs_reset(&self) -> bool {
         let failed = || self.registers.has_failed().unwrap_or(true);
@@ -233,8 +284,25 @@ impl NvmeDisk {
     }
 }
 
+/// Waits until no thread and no handler uses the controller any more.
+fn sole(mut controller: Arc<Controller>, deadline: Instant) -> Result<Controller, NvmeError> {
+    loop {
+        controller = match Arc::try_unwrap(controller) {
+            Ok(sole) => return Ok(sole),
+            Err(shared) => shared,
+        };
+        if Instant::now() >= deadline {
+            return Err(DeviceError::Late("leave its memory").into());
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
 impl Drop for NvmeDisk {
     fn drop(&mut self) {
+        if *self.handed_over.get_mut() {
+            return;
+        }
         self.running.with(Option::take).inspect(|controller| controller.queue.stop());
         // So that it does not access memory that is freed. If it does not stop, the device keeps
         // the memory until it is closed.

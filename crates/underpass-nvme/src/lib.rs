@@ -9,6 +9,9 @@
 //! What the disk writes is untrusted input. A completion says which command it is for; that is
 //! looked up among the commands under way, and never used as a position. Each wait has a deadline.
 //!
+//! If the device has a holder, writes that were under way when a driver died are repeated by the
+//! next one, before it serves anybody: see the proof in `README.md`.
+//!
 //! *Read first:* `queue.rs`, then `controller.rs`.
 #![forbid(unsafe_code)]
 
@@ -17,8 +20,11 @@ mod command;
 mod controller;
 mod disk;
 mod error;
+mod places;
 mod queue;
+mod queue_state;
 mod registers;
+mod write_log;
 
 pub use block::{BlockDevice, BlockDeviceClient, BlockError, BlockInfo, DiskService};
 pub use disk::{DiskCounts, DiskOptions, NvmeDisk};

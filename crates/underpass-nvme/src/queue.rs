@@ -6,20 +6,27 @@
 
 use crate::NvmeError;
 use crate::command::{COMMAND, COMPLETION, Completion, NvmeCommand};
+use crate::places::{MemoryPlaces, QueueMemory};
+use crate::queue_state::{BlockRange, QueueState};
 use crate::registers::ControllerRegisters;
+use crate::write_log::{LoggedWrite, WriteLog};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use underpass::device::{Device, DeviceError, DeviceEvent, DmaMemory, EnabledInterrupt};
+use underpass::device::{DeviceError, DeviceEvent, EnabledInterrupt};
 use underpass::sync::{self, AcquireTimeoutError, Semaphore};
 use underpass::thread::{self, no_preempt};
 
 /// How many commands may be under way. An id has 5 bits for the slot, and 11 for its uses.
 pub(crate) const SLOTS: usize = 32;
-const SLOT_BITS: u32 = SLOTS.ilog2();
+pub(crate) const SLOT_BITS: u32 = SLOTS.ilog2();
 /// Entries of a queue, if the controller takes as many: more than there are slots, so that a queue
 /// is never full.
 const ENTRIES: u16 = 64;
+
+/// How long a thread that looks now and then waits between two looks.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// More than threads wait for a slot. A queue is stopped a few times at the most, so that the sum
 /// fits.
@@ -35,8 +42,7 @@ pub(crate) struct QueuePair {
     number: u16,
     entries: u16,
     registers: ControllerRegisters,
-    submission: DmaMemory,
-    completion: DmaMemory,
+    memory: QueueMemory,
     state: Mutex<State>,
     filling: sync::Mutex<()>,
     reading: sync::Mutex<()>,
@@ -54,12 +60,16 @@ struct State {
     /// The disk was not told yet how far its completions were read.
     unsaid: bool,
     slots: [Slot; SLOTS],
+    /// If the device has a holder.
+    log: Option<WriteLog>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     uses: u16,
     step: Step,
+    /// What the log has for it, as long as its write is under way.
+    logged: Option<BlockRange>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,26 +92,54 @@ pub(crate) struct CommandSlot<'a> {
 }
 
 impl QueuePair {
+    /// A pair of queues that are empty, for a controller that is told of them afterwards.
     pub(crate) fn new(
-        device: &Device,
+        places: MemoryPlaces<'_>,
         registers: &ControllerRegisters,
         number: u16,
     ) -> Result<Self, NvmeError> {
         let entries = ENTRIES.min(registers.capabilities.entries);
+        let state = QueueState { entries, tail: 0, head: 0, phase: true, uses: [0; SLOTS] };
+        let queue = Self::of(places, registers, number, state)?;
+        queue.memory.clear()?;
+        Ok(queue)
+    }
+
+    /// The queues as the last driver has left them. `None`: this can't be.
+    pub(crate) fn take_over(
+        places: MemoryPlaces<'_>,
+        registers: &ControllerRegisters,
+        number: u16,
+        state: QueueState,
+    ) -> Result<Option<Self>, NvmeError> {
+        if state.entries != ENTRIES.min(registers.capabilities.entries) {
+            return Ok(None);
+        }
+        Self::of(places, registers, number, state).map(Some)
+    }
+
+    fn of(
+        places: MemoryPlaces<'_>,
+        registers: &ControllerRegisters,
+        number: u16,
+        state: QueueState,
+    ) -> Result<Self, NvmeError> {
+        let entries = state.entries;
         // One entry stays empty.
         let slots = SLOTS.min(usize::from(entries) - 1);
+        let lens = [usize::from(entries) * COMMAND, usize::from(entries) * COMPLETION];
         Ok(Self {
             number,
             entries,
             registers: registers.clone(),
-            submission: device.dma(usize::from(entries) * COMMAND)?,
-            completion: device.dma(usize::from(entries) * COMPLETION)?,
+            memory: places.queue(number, lens)?,
             state: Mutex::new(State {
-                tail: 0,
-                head: 0,
-                phase: true,
+                tail: state.tail,
+                head: state.head,
+                phase: state.phase,
                 unsaid: false,
-                slots: [Slot::default(); SLOTS],
+                slots: state.uses.map(|uses| Slot { uses, ..Slot::default() }),
+                log: None,
             }),
             filling: sync::Mutex::new(()),
             reading: sync::Mutex::new(()),
@@ -118,7 +156,7 @@ impl QueuePair {
 
     /// The device's addresses of the two queues.
     pub(crate) fn addresses(&self) -> (u64, u64) {
-        (self.submission.iova(), self.completion.iova())
+        (self.memory.submission.iova(), self.memory.completion.iova())
     }
 
     /// Completions that were for no command under way.
@@ -174,7 +212,7 @@ impl QueuePair {
         // No more than there is room for: a disk can make any number of entries look new.
         while taken < usize::from(self.entries) {
             let at = usize::from(state.head) * COMPLETION + 12;
-            let Ok(word) = self.completion.load::<u32>(at) else { break };
+            let Ok(word) = self.memory.completion.load::<u32>(at) else { break };
             if !Completion::is_new(word, state.phase) {
                 break;
             }
@@ -193,8 +231,17 @@ impl QueuePair {
     fn complete(&self, state: &mut State, completion: Completion) -> bool {
         let number = usize::from(completion.id) % SLOTS;
         let slot = &mut state.slots[number];
+        let of_command = slot.uses == completion.id >> SLOT_BITS;
+        if of_command
+            && matches!(slot.step, Step::UnderWay | Step::Abandoned)
+            && slot.logged.take().is_some()
+            && let Some(log) = &state.log
+        {
+            // L4.
+            log.forget(number);
+        }
         match slot.step {
-            _ if slot.uses != completion.id >> SLOT_BITS => {}
+            _ if !of_command => {}
             Step::UnderWay => {
                 slot.step = Step::Ended(completion.status);
                 self.events[number].signal();
@@ -233,6 +280,45 @@ impl QueuePair {
         self.free.release(MANY);
     }
 
+    /// Logs writes from now on.
+    pub(crate) fn log_to(&self, log: WriteLog) {
+        self.with(|state| state.log = Some(log));
+    }
+
+    /// The writes that the log has.
+    pub(crate) fn logged(&self, most: usize, block: usize, blocks: u64) -> Vec<LoggedWrite> {
+        self.with(|state| state.log.as_ref().map_or_else(Vec::new, |log| log.under_way(most, block, blocks)))
+    }
+
+    /// Forgets a write that was repeated.
+    pub(crate) fn forget(&self, slot: usize) {
+        self.with(|state| state.log.iter().for_each(|log| log.forget(slot)));
+    }
+
+    /// The state of queues under which no command is.
+    fn rest(&self) -> Option<QueueState> {
+        self.drain();
+        self.with(|state| {
+            let at_rest = state.slots.iter().all(|slot| slot.step == Step::Free) && !state.unsaid;
+            let uses = state.slots.map(|slot| slot.uses);
+            let (entries, tail, head, phase) = (self.entries, state.tail, state.head, state.phase);
+            at_rest.then_some(QueueState { entries, tail, head, phase, uses })
+        })
+    }
+
+    /// Leaves this queue and `admin` to the next driver. `false`: a command is under way, or there
+    /// is no log.
+    pub(crate) fn hand_over(&self, admin: &Self) -> Result<bool, NvmeError> {
+        let (Some(of_admin), Some(own)) = (admin.rest(), self.rest()) else { return Ok(false) };
+        if self.is_stopped() || admin.is_stopped() {
+            return Ok(false);
+        }
+        self.with(|state| match &state.log {
+            Some(log) => log.hand_over([of_admin, own]).map(|()| true),
+            None => Ok(false),
+        })
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         // SYNC with `stopped` store in `stop`.
         self.stopped.load(Ordering::Acquire)
@@ -257,7 +343,34 @@ impl CommandSlot<'_> {
         interrupt: Option<&EnabledInterrupt>,
         deadline: Instant,
     ) -> Result<(), NvmeError> {
-        self.submit(command)?;
+        self.submit(command, None)?;
+        self.end(interrupt, deadline)
+    }
+
+    /// The same for a write. If the device has a holder, the write is logged, and waits for others
+    /// to blocks of its own. These are rare, so that it looks for their end now and then.
+    pub(crate) fn run_write(
+        &self,
+        command: NvmeCommand,
+        range: BlockRange,
+        interrupt: &EnabledInterrupt,
+        deadline: Instant,
+    ) -> Result<(), NvmeError> {
+        let mut pause = FIRST_PAUSE;
+        while !self.submit(command, Some(range))? {
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(DeviceError::Late("end a write to the same blocks").into());
+            }
+            thread::sleep(pause.min(deadline - now));
+            self.queue.drain();
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.end(Some(interrupt), deadline)
+    }
+
+    /// Waits for the end of the command.
+    fn end(&self, interrupt: Option<&EnabledInterrupt>, deadline: Instant) -> Result<(), NvmeError> {
         let ended = match interrupt {
             Some(interrupt) => interrupt.wait(&self.queue.events[self.number], deadline, || self.look()),
             None => self.poll(deadline),
@@ -275,19 +388,36 @@ impl CommandSlot<'_> {
         }
     }
 
-    fn submit(&self, command: NvmeCommand) -> Result<(), NvmeError> {
+    /// `false`: a write to some of these blocks is under way.
+    fn submit(&self, command: NvmeCommand, range: Option<BlockRange>) -> Result<bool, NvmeError> {
         let queue = self.queue;
-        queue.with(|state| {
+        let submitted = queue.with(|state| {
+            // A successor may use the memory already.
+            if queue.is_stopped() {
+                return Err(NvmeError::Reset);
+            }
+            if let (Some(range), Some(log)) = (range, &mut state.log) {
+                // L2.
+                if state.slots.iter().any(|slot| slot.logged.is_some_and(|other| other.overlaps(&range))) {
+                    return Ok(false);
+                }
+                log.note(self.number, range.block, range.len)?;
+                state.slots[self.number].logged = Some(range);
+            }
+            // L3.
             let slot = &mut state.slots[self.number];
             slot.uses = (slot.uses + 1) & (u16::MAX >> SLOT_BITS);
             let id = slot.uses << SLOT_BITS | self.number as u16;
-            queue.submission.copy_in(usize::from(state.tail) * COMMAND, &command.encode(id))?;
+            queue.memory.submission.copy_in(usize::from(state.tail) * COMMAND, &command.encode(id))?;
             slot.step = Step::UnderWay;
             state.tail = (state.tail + 1) % queue.entries;
-            Ok::<(), NvmeError>(())
+            Ok(true)
         })?;
-        let _filling = queue.filling.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.registers.ring_submission(queue.number, queue.with(|state| state.tail))
+        if submitted {
+            let _filling = queue.filling.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.registers.ring_submission(queue.number, queue.with(|state| state.tail))?;
+        }
+        Ok(submitted)
     }
 
     /// How the command has ended, if it has.
@@ -304,7 +434,7 @@ impl CommandSlot<'_> {
     }
 
     fn poll(&self, deadline: Instant) -> Result<CommandEnd, DeviceError> {
-        let mut pause = Duration::from_micros(20);
+        let mut pause = FIRST_PAUSE;
         loop {
             if let Some(ended) = self.look() {
                 return Ok(ended);
@@ -314,7 +444,7 @@ impl CommandSlot<'_> {
                 return Err(DeviceError::Late("end a command"));
             }
             thread::sleep(pause.min(deadline - now));
-            pause = (pause * 2).min(Duration::from_millis(2));
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

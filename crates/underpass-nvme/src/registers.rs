@@ -78,6 +78,12 @@ impl ControllerRegisters {
         }
     }
 
+    /// Whether the controller runs.
+    pub(crate) fn is_ready(&self) -> Result<bool, NvmeError> {
+        let status = self.registers.read::<u32>(STATUS)?;
+        Ok(status & (READY | FATAL) == READY)
+    }
+
     /// Whether the controller says that it has failed.
     pub(crate) fn has_failed(&self) -> Result<bool, NvmeError> {
         let status = self.registers.read::<u32>(STATUS)?;

@@ -8,7 +8,7 @@ use underpass_nvme::{DiskOptions, NvmeDisk};
 use underpass_test_device::{FAULT, NvmeFault};
 
 /// Far more than any test takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Ends the process with a dump, unless dropped in time.
 pub struct Watchdog {
@@ -17,10 +17,15 @@ pub struct Watchdog {
 
 /// Watches over the calling test.
 pub fn watchdog() -> Watchdog {
+    watchdog_of(LIMIT)
+}
+
+/// The same, for a test that may take `limit`.
+pub fn watchdog_of(limit: Duration) -> Watchdog {
     let (calm, watched) = channel::<()>();
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     std::thread::spawn(move || {
-        if watched.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             eprintln!("{name} hangs:\n{}", underpass::thread::dump());
             for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
                 let of = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
@@ -44,6 +49,23 @@ pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         std::thread::yield_now();
+    }
+}
+
+/// Numbers that look random, and are the same for the same seed.
+pub struct Deck(u64);
+
+impl Deck {
+    pub fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    /// A number below `below`.
+    pub fn draw(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
     }
 }
 
