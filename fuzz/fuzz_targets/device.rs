@@ -1,5 +1,5 @@
-//! A device that lies to its driver: the answers of vfio-user, and what a disk writes into its
-//! queues and into the memory of its driver.
+//! A device that lies to its driver: the answers of vfio-user and of vhost-user, and what a disk
+//! writes into its queues and into the memory of its driver.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use underpass::device::vfio_user::message::MessageHeader;
+use underpass::device::vhost_user::message::VhostHeader;
 use underpass::device::{Device, DeviceSource};
 use underpass_nvme::{DiskOptions, NvmeDisk};
 use underpass_os::{DeviceStream, Memory};
@@ -47,6 +48,7 @@ enum Lie {
 #[derive(Debug, Arbitrary)]
 enum Input {
     Answers(Vec<LyingAnswer>),
+    VhostAnswers(Vec<LyingAnswer>),
     Disk { lies: Vec<Lie>, resets: bool },
 }
 
@@ -80,6 +82,37 @@ fn answers(answers: &[LyingAnswer]) {
         }
     }
     drop(device.dma(5000));
+    let _ = device.reset();
+}
+
+/// The same for a virtio device.
+fn vhost_answers(answers: &[LyingAnswer]) {
+    let (ours, theirs) = DeviceStream::pair().expect("a socket");
+    for answer in answers.iter().take(64) {
+        let bytes = answer.raw.clone().unwrap_or_else(|| {
+            let header = VhostHeader {
+                command: answer.command.into(),
+                is_reply: !answer.wrong_id,
+                needs_reply: false,
+                size: answer.body.len() as u32,
+            };
+            [&header.encode()[..], &answer.body].concat()
+        });
+        let memory = answer.with_memory.then(|| Memory::create("fuzz", 4096).expect("memory").1);
+        let files: Vec<_> = memory.iter().map(|file| file.as_fd()).collect();
+        let _ = theirs.send(&bytes, &files);
+    }
+    drop(theirs);
+    let source = DeviceSource::vhost_user_socket(OwnedFd::from(ours)).patience(PATIENCE);
+    let Ok(device) = Device::open(source) else { return };
+    let Ok(registers) = device.map_bar(0) else { return };
+    for offset in [0x10, 0x34, 0x70, 0x100, 0x1f8] {
+        let _ = registers.read::<u32>(offset);
+    }
+    drop(device.dma(5000));
+    for (offset, value) in [(0x38, 16u32), (0x70, 8), (0x44, 1), (0x50, 0), (0x70, 0)] {
+        let _ = registers.write(offset, value);
+    }
     let _ = device.reset();
 }
 
@@ -152,6 +185,7 @@ fn disk(lies: Vec<Lie>, resets: bool) {
 fuzz_target!(|input: Input| {
     match input {
         Input::Answers(all) => answers(&all),
+        Input::VhostAnswers(all) => vhost_answers(&all),
         Input::Disk { lies, resets } => disk(lies, resets),
     }
 });
