@@ -190,6 +190,20 @@ const ROOMS: &[Room] = &[
         ..BARE
     },
     Room {
+        name: "underpass-virtio-blk",
+        tests: &["underpass-os", "underpass-skip"],
+        rooms: &["underpass", "underpass-nvme"],
+        because: "it uses what a user uses, and serves the block interface of underpass-nvme",
+        ..BARE
+    },
+    Room {
+        name: "underpass-holder",
+        tests: &["underpass-test-device"],
+        rooms: &["underpass", "underpass-os"],
+        because: "it uses what a user uses, and of underpass-os how a child is ended",
+        ..BARE
+    },
+    Room {
         name: "underpass-node",
         because: "the policy is told what domains want and what time it is; it needs neither Linux nor the runtime",
         ..BARE
@@ -251,10 +265,16 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-bench",
-        rooms: &["underpass", "underpass-os", "underpass-rpc", "underpass-threads"],
+        rooms: &[
+            "underpass",
+            "underpass-nvme",
+            "underpass-os",
+            "underpass-rpc",
+            "underpass-test-device",
+            "underpass-threads",
+        ],
         outside: None,
-        because: "benchmarks use what a user uses, of underpass-os the memory and futexes of the raw limits, for Table II both ends \
-                  of a channel in one process, of underpass-rpc, and of underpass-threads the length of a slice",
+        because: "benchmarks use what a user uses, a disk and its driver, memory and futexes for the raw limits, both ends of a channel, and the length of a slice",
         ..BARE
     },
     Room {
@@ -273,6 +293,7 @@ const ROOMS: &[Room] = &[
             "underpass-nvme",
             "underpass-skip",
             "underpass-test-device",
+            "underpass-virtio-blk",
             "underpass-wire",
         ],
         outside: None,
