@@ -24,13 +24,16 @@ trait Inverter {
     fn drivers(&self) -> Result<u64, CallError>;
 }
 
+/// The device, its registers, and how many drivers have had it.
+type TakenDevice = (Device, Registers, u64);
+
 #[derive(Clone, Default)]
 struct InverterService {
-    device: Arc<(Mutex<Option<(Device, Registers, u64)>>, Condvar)>,
+    device: Arc<(Mutex<Option<TakenDevice>>, Condvar)>,
 }
 
 impl InverterService {
-    fn with<R>(&self, what: impl FnOnce(&(Device, Registers, u64)) -> R) -> R {
+    fn with<R>(&self, what: impl FnOnce(&TakenDevice) -> R) -> R {
         let (place, changed) = &*self.device;
         let device = changed.wait_while(place.lock().unwrap(), |device| device.is_none()).unwrap();
         what(device.as_ref().unwrap())
@@ -50,7 +53,7 @@ impl Inverter for InverterService {
     }
 }
 
-fn take_device() -> (Device, Registers, u64) {
+fn take_device() -> TakenDevice {
     let held = HeldDevice::from_stdin(Instant::now() + LIMIT).unwrap();
     let device = Device::open(DeviceSource::held(held)).unwrap();
     let memory = device.kept_memory(0, 4096).unwrap();

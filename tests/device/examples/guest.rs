@@ -3,10 +3,15 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, InterruptOutcome};
+use underpass::device::{
+    Device, DeviceError, DeviceEvent, DeviceHolder, DeviceSource, DriverEnd, HeldDevice, InterruptAffinity,
+    InterruptOutcome,
+};
 use underpass_nvme::{DiskOptions, NvmeDisk};
+use underpass_os::cpu;
 
 /// Far longer than anything takes in an emulated guest.
 const SOON: Duration = Duration::from_secs(60);
@@ -18,7 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("edu is driven");
     // Opened a second time, as by a new driver.
     drive_edu(edu)?;
+    interrupts_follow(edu)?;
     drive_disk(nvme)?;
+    drive_held_disk(nvme)?;
     println!("GUEST-OK");
     Ok(())
 }
@@ -95,5 +102,62 @@ fn drive_disk(address: &str) -> Result<(), Box<dyn Error>> {
     disk.read(0, &mut read)?;
     assert_eq!(read[1], 7 + 3);
     println!("disk: {:?}", disk.counts());
+    Ok(())
+}
+
+/// The hardware's interrupts come to the CPU of the thread that has asked for it.
+fn interrupts_follow(address: &str) -> Result<(), Box<dyn Error>> {
+    const INTERRUPTS: u64 = 500;
+    let device = Device::open(DeviceSource::vfio_pci(address))?;
+    let registers = device.map_bar(0)?;
+    let (came, acknowledges) = (Arc::new(DeviceEvent::new()), registers.clone());
+    let signal = Arc::clone(&came);
+    let enabled = device.interrupt(0)?.register(move |_| {
+        let raised = acknowledges.read::<u32>(0x24).unwrap_or(0);
+        let _ = acknowledges.write(0x64, raised);
+        signal.signal();
+        InterruptOutcome::Handled
+    })?;
+    let all = cpu::allowed()?;
+    for &to in &all {
+        cpu::confine(&[to])?;
+        enabled.bring_together(InterruptAffinity::InterruptFollows)?;
+        let before = enabled.cpu_counts()?;
+        for _ in 0..INTERRUPTS {
+            registers.write(0x60, 1u32)?;
+            assert!(came.wait(Instant::now() + SOON)?, "the interrupt has come");
+        }
+        let after = enabled.cpu_counts()?;
+        let (there, moved) = (after[to] - before[to], after.iter().sum::<u64>() - before.iter().sum::<u64>());
+        println!("{there} of {moved} interrupts came to CPU {to}");
+        assert!(moved >= INTERRUPTS && moved - there <= 2);
+    }
+    cpu::confine(&all)?;
+    println!("edu: {:?}", enabled.counts());
+    Ok(())
+}
+
+/// A holder lends the disk to one driver after another.
+fn drive_held_disk(address: &str) -> Result<(), Box<dyn Error>> {
+    let holder = Arc::new(DeviceHolder::open(DeviceSource::vfio_pci(address), 9 << 20)?);
+    for round in 0..3u8 {
+        let (ours, theirs) = UnixStream::pair()?;
+        let lending = Arc::clone(&holder);
+        let lent = std::thread::spawn(move || lending.lend(ours));
+        let device = Device::open(DeviceSource::held(HeldDevice::take(theirs, Instant::now() + SOON)?))?;
+        assert_eq!(device.was_handed_over(), round == 1);
+        let disk = NvmeDisk::open(device, DiskOptions::default().patience(SOON))?;
+        let mut read = [0; 65_536];
+        disk.read(1 << 20, &mut read)?;
+        assert!(round == 0 || read == [round; 65_536], "what the last driver has written");
+        disk.write(1 << 20, &[round + 1; 65_536])?;
+        let expected = if round == 0 { DriverEnd::HandedOver } else { DriverEnd::Died };
+        match round {
+            0 => assert!(disk.hand_over()?, "nothing was under way"),
+            _ => drop(disk),
+        }
+        assert_eq!(lent.join().map_err(|_| "the holder has panicked")??, expected);
+    }
+    println!("the disk was held");
     Ok(())
 }
