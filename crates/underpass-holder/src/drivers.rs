@@ -70,8 +70,8 @@ impl From<CallError> for DriverError {
 #[underpass::interface]
 pub trait Drivers {
     /// Opens a device, and starts its driver under `name`. `device` is `vfio-user:PATH` or
-    /// `vfio-pci:ADDRESS`. The holder keeps `memory` bytes for the device's DMA. If the driver dies,
-    /// it is started again.
+    /// `vfio-pci:ADDRESS`. The holder keeps `memory` bytes for the device's DMA. If the driver
+    /// dies, it is started again.
     ///
     /// # Errors
     /// See [`DriverError`].

@@ -7,8 +7,8 @@ use underpass_nvme::{BlockDevice, BlockError, BlockInfo};
 /// The most bytes of one read or write: 1 MiB.
 const MOST: u32 = 1 << 20;
 
-/// Serves a virtio disk to clients, by the interface [`BlockDevice`]. If a request is late, the disk
-/// is reset, and later requests go on.
+/// Serves a virtio disk to clients, by the interface [`BlockDevice`]. If a request is late, the
+/// disk is reset, and later requests go on.
 ///
 /// # Examples
 /// ```no_run

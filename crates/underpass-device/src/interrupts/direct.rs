@@ -25,10 +25,10 @@ impl fmt::Debug for DispatcherInterrupt {
 }
 
 impl Interrupt {
-    /// Enables the vector, with a handler that the dispatcher's kernel thread runs itself: the first
-    /// of the two levels of dispatch (Raven, section 4.3). It gets the number of interrupts. It runs
-    /// beside the domain's threads, and holds up all other interrupts. So it only notes something
-    /// in an atomic, or signals a [`DeviceEvent`](crate::DeviceEvent).
+    /// Enables the vector, with a handler that the dispatcher's kernel thread runs itself: the
+    /// first of the two levels of dispatch (Raven, section 4.3). It gets the number of interrupts.
+    /// It runs beside the domain's threads, and holds up all other interrupts. So it only notes
+    /// something in an atomic, or signals a [`DeviceEvent`](crate::DeviceEvent).
     ///
     /// # Errors
     /// As [`register`](Self::register).

@@ -246,8 +246,8 @@ impl EnabledInterrupt {
     ///
     /// # Errors
     /// [`System`](DeviceError::System): this process may not, or the kernel does not know the
-    /// interrupt. [`Unsupported`](DeviceError::Unsupported): no hardware of this machine interrupts.
-    /// In either case everything goes on, and nothing is moved.
+    /// interrupt. [`Unsupported`](DeviceError::Unsupported): no hardware of this machine
+    /// interrupts. In either case everything goes on, and nothing is moved.
     ///
     /// # Examples
     /// ```

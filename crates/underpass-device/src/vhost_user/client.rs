@@ -163,7 +163,8 @@ impl VhostUser {
             .collect::<std::io::Result<_>>()?;
         let mut body = MessageBody::default().u32(pieces.len() as u32).u32(0);
         for (iova, len, _) in &pieces {
-            // The device's address, the length, the driver's address, and where it lies in the file.
+            // The device's address, the length, the driver's address, and where it lies in the
+            // file.
             body = body.u64(*iova).u64(*len).u64(*iova).u64(0);
         }
         let files: Vec<_> = pieces.iter().map(|(.., file)| file.as_fd()).collect();
@@ -239,7 +240,8 @@ impl Backing for VhostUser {
 
     fn unmap_dma(&self, iova: u64, len: u64) -> Result<(), DeviceError> {
         let _one = self.setting("unmap memory")?;
-        // A device keeps the addresses of a queue that was stopped, and gives up without its memory.
+        // A device keeps the addresses of a queue that was stopped, and gives up without its
+        // memory.
         if lock(&self.told).iter().any(|told| (iova..iova + len).contains(told)) {
             return Err(DeviceError::Unsupported("way to forget the memory of its last queue"));
         }

@@ -45,7 +45,8 @@ pub(super) enum VirtioRegister {
     QueueReady,
     QueueNotify,
     Status,
-    /// The half of one of the three addresses of a queue: which address, and whether its upper half.
+    /// The half of one of the three addresses of a queue: which address, and whether its upper
+    /// half.
     Address(usize, bool),
     /// Nothing is there, or nothing that vhost-user has.
     Other,
