@@ -3,7 +3,7 @@
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
-use crate::{limits, lrpc, othreads, raven, sizes, streams, threads, urpc};
+use crate::{devices, limits, lrpc, othreads, raven, sizes, streams, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::BARRIERS,
     othreads::CALLS,
     raven::BENCHMARK,
+    devices::BENCHMARK,
 ];
 
 /// The benchmark called `name`.

@@ -20,6 +20,7 @@
 mod calls;
 mod catalogue;
 mod compare;
+mod devices;
 mod limits;
 mod lrpc;
 pub mod measure;

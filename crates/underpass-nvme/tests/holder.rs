@@ -172,6 +172,7 @@ fn check_ledger(ledger: &DiskLedger) {
 
 /// Some are killed when they start, and some when they have served for a while.
 fn kill_at_random_steps(rig: &Rig, rounds: u32) {
+    let (mut killed, mut back) = (Instant::now(), Vec::new());
     let mut deck = Deck::new(u64::from(std::process::id()));
     let mut writers = [Written::default(); WRITERS];
     for _ in 0..rounds {
@@ -180,10 +181,13 @@ fn kill_at_random_steps(rig: &Rig, rounds: u32) {
             // It has perhaps not even got the disk, or repeats writes.
             until(|| driver.child.try_wait().unwrap().is_none().then_some(()));
             std::thread::sleep(Duration::from_micros(deck.draw(20_000)));
+            killed = Instant::now();
             assert_eq!(driver.kill(), DriverEnd::Died);
             continue;
         }
         let disk = rig.import();
+        disk.info().unwrap();
+        back.push(killed.elapsed());
         check_pages(&disk, &mut writers).unwrap();
         let acknowledged = Arc::new(AtomicU64::new(0));
         let threads = writers.iter().copied().enumerate().map(|(writer, mut written)| {
@@ -197,6 +201,7 @@ fn kill_at_random_steps(rig: &Rig, rounds: u32) {
         let enough = deck.draw(12);
         until(|| (acknowledged.load(Ordering::Relaxed) >= enough).then_some(()));
         std::thread::sleep(Duration::from_micros(deck.draw(400)));
+        killed = Instant::now();
         assert_eq!(driver.kill(), DriverEnd::Died);
         for (written, thread) in writers.iter_mut().zip(threads) {
             *written = thread.join().unwrap();
@@ -205,6 +210,8 @@ fn kill_at_random_steps(rig: &Rig, rounds: u32) {
     let mut driver = rig.driver();
     check_pages(&rig.import(), &mut writers).unwrap();
     driver.kill();
+    back.sort();
+    println!("service is back after {:?} (median of {})", back[back.len() / 2], back.len());
     check_ledger(&rig.ledger);
 }
 
