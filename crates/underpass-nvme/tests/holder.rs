@@ -218,7 +218,7 @@ fn kill_at_random_steps(rig: &Rig, rounds: u32) {
 #[test]
 fn drivers_that_are_killed_lose_no_write_and_keep_the_order() {
     let long = std::env::var_os("UNDERPASS_TEST_LONG").is_some();
-    let rounds = if long { 10_000 } else { 120 };
+    let rounds = if long { 10_000 } else { 100 };
     let _dog = watchdog_of(if long { 100 * LIMIT } else { 2 * LIMIT });
     let rig = Rig::new("killed");
     kill_at_random_steps(&rig, rounds);

@@ -92,17 +92,18 @@ pub struct Nvme {
     slow: Option<SlowDisk>,
 }
 
-/// A disk that takes its time, does the command that came last first, and keeps a ledger.
+/// A disk that takes its time to write, does the write that came last first, and keeps a ledger.
 #[derive(Debug)]
 struct SlowDisk {
     ledger: DiskLedger,
-    /// Commands that it has read and not done: the queue, how far it was read, and the bytes.
+    /// Writes that it has read and not done: the queue, how far it was read, and the bytes.
     waiting: Vec<(u16, u16, [u8; 64])>,
     next: Instant,
 }
 
-/// For so long a slow disk does one command.
-const SLOW: Duration = Duration::from_micros(100);
+/// For so long a slow disk does one write: longer than a killed driver takes to end, so that
+/// resets cut some.
+const SLOW: Duration = Duration::from_millis(3);
 
 /// The fields of a command.
 struct Fields<'a>(&'a [u8; 64]);
@@ -149,7 +150,7 @@ impl Nvme {
         }
     }
 
-    /// A disk that takes some time for each command and may change their order. It notes in
+    /// A disk that takes some time for each write and may change their order. It notes in
     /// `ledger` what it does. A reset cuts the writes that it has not done: each is done in half.
     pub fn slow(size: usize, ledger: DiskLedger) -> Self {
         let slow = SlowDisk { ledger, waiting: Vec::new(), next: Instant::now() };
@@ -183,7 +184,12 @@ impl Nvme {
     /// Does the command that came last, if it is time.
     fn do_one(&mut self, bus: &DeviceBus) {
         let Some(slow) = &mut self.slow else { return };
-        std::thread::sleep(slow.next.saturating_duration_since(Instant::now()));
+        let left = slow.next.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            // Messages come first, such as a reset.
+            std::thread::sleep(left.min(Duration::from_micros(100)));
+            return;
+        }
         slow.next = Instant::now() + SLOW;
         let ledger = slow.ledger.clone();
         let Some((number, head, command)) = slow.waiting.pop() else { return };
@@ -264,7 +270,9 @@ impl Nvme {
                 return;
             }
             match &mut self.slow {
-                Some(slow) if number > 0 => slow.waiting.push((number, head, command)),
+                Some(slow) if number > 0 && write_of(&Fields(&command)).is_some() => {
+                    slow.waiting.push((number, head, command))
+                }
                 _ => self.execute(bus, number, head, &command),
             }
         }
