@@ -7,3 +7,4 @@ pub(crate) mod refused_pages;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod stack;
+pub(crate) mod windows;

@@ -5,5 +5,6 @@ pub mod end_signal;
 pub mod failpoint;
 pub mod fork;
 pub mod process;
+pub mod processor_time;
 pub mod random;
 pub mod spawn;

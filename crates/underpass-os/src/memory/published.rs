@@ -12,6 +12,9 @@ use std::ptr::NonNull;
 const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
+/// These of the seals fix the size.
+const FIXED: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
 /// Maps `len` zero bytes for writing, and seals their file. A process that gets the file can read
 /// it, and can do nothing else with it: the returned mapping is the only one through which it is
 /// written.
@@ -39,6 +42,76 @@ pub fn create(name: &str, len: usize) -> io::Result<(Memory, OwnedFd)> {
     Ok((memory, file))
 }
 
+/// Maps `len` zero bytes that this domain and one more will write. That one maps the file by
+/// [`adopt_to_write`]. Then this domain calls [`close_to_writers`], and passes the file on to
+/// others, which can only read it.
+///
+/// # Errors
+/// The errors of [`create`].
+///
+/// # Examples
+/// ```
+/// use std::os::fd::AsFd;
+/// use underpass_os::published::{self, ReadOnlyMemory};
+///
+/// let (ours, file) = published::create_for_two("example", 4096)?;
+/// let theirs = published::adopt_to_write(file.as_fd(), 4096)?;
+/// published::close_to_writers(file.as_fd())?;
+/// assert!(published::adopt_to_write(file.as_fd(), 4096).is_err());
+/// let others = ReadOnlyMemory::adopt(file.as_fd(), 4096)?;
+/// assert_eq!((ours.len(), theirs.len(), others.len()), (4096, 4096, 4096));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn create_for_two(name: &str, len: usize) -> io::Result<(Memory, OwnedFd)> {
+    let (memory, file) = Memory::create_to_seal(name, len)?;
+    memory.fill(len)?;
+    fcntl_add_seals(&file, FIXED)?;
+    Ok((memory, file))
+}
+
+/// Maps, for writing, what a peer has made by [`create_for_two`].
+///
+/// # Errors
+/// `InvalidData` if its size is not `len` or can change. `PermissionDenied` after
+/// [`close_to_writers`]. Otherwise the errors of `mmap`.
+pub fn adopt_to_write(file: BorrowedFd<'_>, len: usize) -> io::Result<Memory> {
+    check_size(file, len)?;
+    let memory = Memory::map(file, ProtFlags::READ.union(ProtFlags::WRITE), 0, len)?;
+    memory.fill(len)?;
+    Ok(memory)
+}
+
+/// Checks that a peer's file is as [`create_for_two`] makes it.
+pub(crate) fn check_size(file: BorrowedFd<'_>, len: usize) -> io::Result<()> {
+    let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let seals =
+        fcntl_get_seals(file).map_err(|_| refused("the peer passed a file that is no memory file"))?;
+    if !seals.contains(FIXED) {
+        return Err(refused("the peer's memory may change its size"));
+    }
+    Memory::check_ordinary(file, len)
+}
+
+/// Lets nobody map the file for writing any more. The mappings that exist stay.
+///
+/// # Errors
+/// The errors of `fcntl`.
+pub fn close_to_writers(file: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(fcntl_add_seals(file, SEALS)?)
+}
+
+/// Checks that a peer's file is as [`create`] makes it.
+pub(crate) fn check(file: BorrowedFd<'_>, len: usize) -> io::Result<()> {
+    let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let seals =
+        fcntl_get_seals(file).map_err(|_| refused("the peer passed a file that is no memory file"))?;
+    if !seals.contains(SEALS) {
+        return Err(refused("the peer's memory is not sealed against changes by others"));
+    }
+    Memory::check_ordinary(file, len)?;
+    Ok(())
+}
+
 /// A mapping, for reading, of memory that another domain writes at any moment.
 #[derive(Debug)]
 pub struct ReadOnlyMemory(Memory);
@@ -52,13 +125,7 @@ impl ReadOnlyMemory {
     /// `InvalidData` if the file is not sealed as [`create`] seals it, or its size is not `len`.
     /// Otherwise the errors of `mmap`.
     pub fn adopt(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
-        let seals =
-            fcntl_get_seals(file).map_err(|_| refused("the peer passed a file that is no memory file"))?;
-        if !seals.contains(SEALS) {
-            return Err(refused("the peer's memory is not sealed against changes by others"));
-        }
-        Memory::check_ordinary(file, len)?;
+        check(file, len)?;
         let memory = Memory::map(file, ProtFlags::READ, 0, len)?;
         memory.populate(len, libc::MADV_POPULATE_READ)?;
         Ok(Self(memory))

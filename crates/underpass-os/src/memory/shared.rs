@@ -13,6 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// These seals fix the size of a peer's file, and the set of its seals. So an access to a mapping
 /// of the file never lies beyond its end. A hole still faults where the system has no page for it:
@@ -196,6 +198,45 @@ impl Memory {
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.base
+    }
+
+    /// The memory as words of 8 bytes. The peer may change each of them at any moment.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::atomic::Ordering;
+    /// let (memory, _file) = underpass_os::Memory::create("example", 4096)?;
+    /// memory.words()[3].store(7, Ordering::Release);
+    /// assert_eq!((memory.words().len(), memory.words()[3].load(Ordering::Acquire)), (512, 7));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping begins at a page, holds as many words, and lives while `self` does.
+        // Both sides access the words by atomics alone.
+        unsafe { slice::from_raw_parts(self.base.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// The lower half of the word of this number, to sleep on.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn futex(&self, word: usize) -> &AtomicU32 {
+        let word: *const AtomicU64 = &self.words()[word];
+        // SAFETY: it lies in the word, which lives as long, and is aligned. The kernel compares it,
+        // and wakes its sleepers.
+        unsafe { &*word.cast() }
+    }
+
+    /// Maps another file at the same addresses, for reading and writing. Its size was checked.
+    /// Nobody finds the addresses unmapped meanwhile.
+    pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> io::Result<()> {
+        let at = self.base.as_ptr().cast();
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
+        // SAFETY: the range is our mapping, whose words are accessed by atomics alone.
+        unsafe { mmap(at, self.len, WRITABLE, flags, file, 0) }?;
+        // SAFETY: the mapping is ours, and is not changed here.
+        Ok(unsafe { madvise(at, self.len, Advice::LinuxDontFork) }?)
     }
 
     /// Whether the system has refused a page that this domain has touched (`SIGBUS`). Other memory
