@@ -205,7 +205,9 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-node",
-        because: "the policy is told what domains want and what time it is; it needs neither Linux nor the runtime",
+        rooms: &["underpass-os", "underpass-processor", "underpass-seam"],
+        outside: Some(&["loom"]),
+        because: "it divides processors: it knows neither threads nor calls",
         ..BARE
     },
     Room {

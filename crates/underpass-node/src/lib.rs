@@ -4,14 +4,22 @@
 //! *Decides:* which domain gets a processor, which one gives a processor up, and what happens to a
 //! domain that does not obey.
 //!
-//! *Must not know:* threads, calls, shared memory and clocks. The user of the policy tells it what
-//! domains want and what time it is.
+//! *Must not know:* threads and calls. The policy knows neither shared memory nor clocks: its user
+//! tells it what domains want and what time it is.
 //!
-//! *Read first:* [the rules and their proof](policy), then `policy/node_policy.rs`.
+//! | folder | what is in it |
+//! |---|---|
+//! | `policy/` | which domain gets a processor, and which gives one up |
+//! | `page/` | the page of a domain, and how processors change hands in shared memory |
+//!
+//! *Read first:* [the rules and their proof](policy), then [the page](page) and its proof.
 #![forbid(unsafe_code)]
 
+pub mod page;
+#[cfg(not(underpass_loom))]
 pub mod policy;
 
+#[cfg(not(underpass_loom))]
 pub use policy::{
     Decision, Disobedience, DomainCounts, DomainId, NodePolicy, Obedience, ProcessorTime, Rules, Terms,
 };

@@ -31,6 +31,7 @@ pub const UNSAFE: &[(&str, &[&str])] = &[
             "memory/sealed.rs",
             "memory/shared.rs",
             "memory/stack.rs",
+            "memory/windows.rs",
             "processes/fork.rs",
             "processes/spawn.rs",
             "sandbox/confine.rs",
