@@ -219,10 +219,16 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-threads",
-        rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
+        rooms: &[
+            "underpass-context",
+            "underpass-node",
+            "underpass-os",
+            "underpass-processor",
+            "underpass-seam",
+        ],
         tests: &["underpass", "underpass-io", "underpass-skip", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
-        because: "threads don't know channels: what an idle activation polls is a `Line`",
+        because: "threads don't know channels: what an idle activation polls is a `Line`; they start the client of the activation server",
     },
     Room {
         name: "underpass-processor",
@@ -260,9 +266,9 @@ const ROOMS: &[Room] = &[
     Room { name: "underpass-seam", outside: Some(&["loom"]), because: "it is below everything", ..BARE },
     Room {
         name: "underpass-cli",
-        rooms: &["underpass", "underpass-bench", "underpass-os", "underpass-wire"],
+        rooms: &["underpass", "underpass-bench", "underpass-node", "underpass-os", "underpass-wire"],
         outside: None,
-        because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
+        because: "it runs the activation server; the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
         ..BARE
     },
     Room {
@@ -289,7 +295,7 @@ const ROOMS: &[Room] = &[
     Room { name: "underpass-skip", because: "tests of any room may say that they were skipped", ..BARE },
     Room {
         name: "underpass-tests",
-        rooms: &["underpass", "underpass-os"],
+        rooms: &["underpass", "underpass-node", "underpass-os"],
         tests: &[
             "underpass-channel",
             "underpass-nvme",
@@ -299,7 +305,7 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         outside: None,
-        because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
+        because: "its tests use what a user uses, run the activation server, and play the hostile peer with the rooms that a peer needs",
     },
     Room {
         name: "async-quotes",

@@ -11,14 +11,26 @@
 //! |---|---|
 //! | `policy/` | which domain gets a processor, and which gives one up |
 //! | `page/` | the page of a domain, and how processors change hands in shared memory |
+//! | `server/` | the server process |
+//! | `client/` | the part that lives in each domain |
 //!
 //! *Read first:* [the rules and their proof](policy), then [the page](page) and its proof.
 #![forbid(unsafe_code)]
 
+#[cfg(not(underpass_loom))]
+mod client;
+#[cfg(not(underpass_loom))]
+mod messages;
 pub mod page;
 #[cfg(not(underpass_loom))]
 pub mod policy;
+#[cfg(not(underpass_loom))]
+pub mod server;
 
+#[cfg(not(underpass_loom))]
+pub use client::{DomainClient, client};
+#[cfg(not(underpass_loom))]
+pub use messages::NAME;
 #[cfg(not(underpass_loom))]
 pub use policy::{
     Decision, Disobedience, DomainCounts, DomainId, NodePolicy, Obedience, ProcessorTime, Rules, Terms,

@@ -6,6 +6,7 @@ mod fair_level;
 mod loans;
 mod node_policy;
 mod obedience;
+mod observed;
 mod preemption;
 mod queries;
 mod rules;

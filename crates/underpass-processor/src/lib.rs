@@ -66,4 +66,6 @@ pub use pool::preempt;
 #[cfg(not(underpass_loom))]
 pub use pool::registry::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
+pub use pool::sharing::ProcessorSharing;
+#[cfg(not(underpass_loom))]
 pub use pool::{Pool, Upcall};

@@ -11,6 +11,7 @@ mod observation;
 
 use crate::permits::{protocol, state};
 use crate::pool::registry::MOST_ACTIVATIONS;
+use crate::pool::sharing::sharing;
 use crate::pool::{MONITOR, maximum};
 use crate::{Activation, CallProgress, Pool, Upcall, lines, metrics, preempt};
 use observation::{History, Observation};
@@ -80,6 +81,7 @@ impl Monitor {
             self.quiet = 0;
             next = now_ns() + TICK;
             self.start_again();
+            self.pool.publish_wanted();
         }
     }
 
@@ -101,7 +103,7 @@ impl Monitor {
     fn review(&mut self, now: u64) {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
-            if maximum::varies() {
+            if maximum::varies() || sharing().is_some() {
                 self.pool.starts.request_review();
             }
         }
@@ -128,6 +130,7 @@ impl Monitor {
         }
         self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
         self.preempt(&mut seen);
+        self.pool.publish_wanted();
         seen.clear();
         self.seen = seen;
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
@@ -280,6 +283,7 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
         || upcall.unstarted()
         // Relaxed: the barrier of D2 orders this.
         || pool.calls.load(Ordering::Relaxed)
+        || pool.wanted() > 0
         || pool.activations().any(|activation| match activation.state().hint() {
             state::RUNNING => upcall.ready(activation),
             state::PREEMPTING => true,

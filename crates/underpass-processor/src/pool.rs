@@ -12,6 +12,7 @@ pub(crate) mod launcher;
 pub(crate) mod maximum;
 pub mod preempt;
 pub(crate) mod registry;
+pub(crate) mod sharing;
 
 use crate::park::MonitorParker;
 use crate::permits::{Counts, Permits, fence_after_change, protocol};
@@ -47,6 +48,11 @@ pub trait Upcall: Send + Sync {
     fn serves(&self, activation: &Activation) -> bool {
         let _ = activation;
         true
+    }
+
+    /// How much [`unstarted`](Self::unstarted) work there is: a hint.
+    fn unstarted_count(&self) -> u32 {
+        u32::from(self.unstarted())
     }
 
     /// Whether started threads are ready on this activation, so that it needs a processor. The
@@ -289,7 +295,7 @@ impl Pool {
         let _held = preempt::critical();
         let changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let maximum = maximum::wanted().min(MOST_ACTIVATIONS);
-        if maximum == self.maximum() {
+        if maximum == self.own_maximum() {
             return;
         }
         self.starts.set_limit(maximum);

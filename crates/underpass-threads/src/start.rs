@@ -23,6 +23,10 @@ impl Upcall for Threads {
         stealing::any()
     }
 
+    fn unstarted_count(&self) -> u32 {
+        stealing::count()
+    }
+
     fn takes(&self, activation: &Activation) -> bool {
         if_begun(activation.number()).is_none_or(stealing::suits)
     }
@@ -72,5 +76,6 @@ fn start_now() -> &'static Pool {
         stack_overflow::watch();
         deadlock_watch::begin();
     }
+    Pool::share_by(underpass_node::client());
     Pool::start(&Threads)
 }

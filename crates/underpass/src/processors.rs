@@ -28,6 +28,37 @@ pub fn set(count: u32) -> bool {
     Pool::configure(count)
 }
 
+/// Says that the program wants so many processors in all from now on, beside what its threads need.
+/// With 0, which is the beginning, its threads alone say what is needed.
+///
+/// This matters only where an activation server divides the processors of the machine (`underpass
+/// node`; OThreads, section 3.3). Without one, the domain has its [maximum](set) all the time. What a
+/// program wants and does not use counts against it.
+///
+/// # Examples
+/// ```
+/// use underpass::processors;
+/// processors::want(4);
+/// // Here the program starts threads that share one computation.
+/// processors::want(0);
+/// ```
+pub fn want(count: u32) {
+    Pool::claim(count);
+}
+
+/// How many processors this domain may run on at this moment: what it holds by the count of the
+/// activation server, or its [maximum](set) if there is none. 0 before the first thread is spawned or
+/// the first interface exported.
+///
+/// # Examples
+/// ```
+/// use underpass::{processors, thread};
+/// assert!(thread::spawn(processors::granted).join().unwrap() >= 1);
+/// ```
+pub fn granted() -> usize {
+    Pool::get().map_or(0, Pool::maximum)
+}
+
 /// What the activations of this domain do at this moment. `None` before the first thread is spawned
 /// or the first interface exported.
 ///

@@ -54,6 +54,17 @@ impl NodePolicy {
         self.serve(out);
     }
 
+    /// Takes an ask of this victim back.
+    pub(super) fn withdraw_ask(&mut self, victim: u32) {
+        let Some(ask) = self.asks.take_of(victim) else { return };
+        self.domains[victim as usize].asked -= 1;
+        if let Some(to) = ask.to {
+            self.domains[to as usize].coming -= 1;
+            self.refile(to);
+        }
+        self.refile(victim);
+    }
+
     /// The processor of an ask changes hands.
     fn hand_over(&mut self, ask: Ask, out: &mut Vec<Decision>) {
         let victim = &mut self.domains[ask.victim as usize];

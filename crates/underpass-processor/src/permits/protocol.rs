@@ -47,6 +47,17 @@ pub trait Environment {
     /// An activation has left `BLOCKED`.
     fn blocking_ended(&self);
 
+    /// Whether another domain wants a processor.
+    fn wanted_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Lends the processor of the permit in hand to another domain. Returns `false` if none takes
+    /// it; then the caller still has the permit.
+    fn lend(&self) -> bool {
+        false
+    }
+
     /// Has activations started until those that are not blocked in the kernel are enough for all
     /// permits.
     fn start_missing(&self);
@@ -122,7 +133,7 @@ pub fn too_few_able(env: &impl Environment) -> bool {
             state::DETACHED | state::BLOCKED | state::LISTENING | state::LENT | state::ENDED
         )
     };
-    (env.states().filter(able).count() as u32) < env.permits().counts().maximum
+    (env.states().filter(able).count() as u32) < env.permits().counts().own_maximum
 }
 
 /// To be called after an activation has become `DETACHED` or `BLOCKED`. Of two callers at once, at
@@ -284,8 +295,28 @@ pub fn begin(env: &impl Environment, state: &ActivationState) {
         return begin_without_permit(env, state);
     }
     fence_after_change();
-    if env.permits().counts().waiting > 0 || env.unstarted() {
+    let counts = env.permits().counts();
+    if counts.waiting > 0 || env.unstarted() {
         begin_while_others_wait(env, state);
+    } else if counts.limited && env.wanted_elsewhere() {
+        begin_and_lend(env, state);
+    }
+}
+
+/// B5: another domain wants the processor meanwhile.
+#[cold]
+fn begin_and_lend(env: &impl Environment, state: &ActivationState) {
+    if state.advance(state::IN_BLOCKING_CALL, state::DETACHED) {
+        ensure_listeners(env);
+        if !env.lend() {
+            return free(env);
+        }
+        // Work may have come that saw this permit taken. It wants a processor now.
+        fence_after_change();
+        if env.unstarted() {
+            request(env);
+            env.wake_monitor();
+        }
     }
 }
 

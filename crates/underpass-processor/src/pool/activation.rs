@@ -183,6 +183,7 @@ impl Activation {
         let _held = preempt::critical();
         let last = protocol::retire(self.pool, self.state(), state::ASLEEP);
         self.pool.leave_work(self);
+        self.pool.share_idle();
         if sleep(last) && self.pool.end(self) {
             return true;
         }

@@ -4,6 +4,7 @@ use crate::Pool;
 use crate::metrics;
 use crate::permits::protocol::Environment;
 use crate::permits::{ActivationState, Permits};
+use crate::pool::sharing::sharing;
 use underpass_os::futex::{self, FutexScope, Watched};
 
 impl Environment for Pool {
@@ -21,6 +22,7 @@ impl Environment for Pool {
     }
 
     fn wait(&self, state: &ActivationState, at: u32) {
+        self.share_idle();
         metrics().slept();
         futex::wait(Watched { word: state.word(), expected: at, scope: FutexScope::Private }, None);
     }
@@ -61,6 +63,14 @@ impl Environment for Pool {
 
     fn blocking_ended(&self) {
         self.upcall.ended_blocking();
+    }
+
+    fn wanted_elsewhere(&self) -> bool {
+        sharing().is_some_and(|sharing| sharing.is_wanted())
+    }
+
+    fn lend(&self) -> bool {
+        sharing().is_some_and(|sharing| sharing.lend(self))
     }
 
     fn start_missing(&self) {

@@ -5,6 +5,7 @@ use crate::park::MonitorParker;
 use crate::permits::{ActivationState, protocol, state};
 use crate::pool::maximum;
 use crate::pool::registry::MOST_ACTIVATIONS;
+use crate::pool::sharing::sharing;
 use crate::{Activation, Pool, metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -172,7 +173,7 @@ impl Pool {
     /// Starts activations until those that are not blocked in the kernel are enough to run or
     /// listen on all processors.
     pub(crate) fn fill(&'static self) {
-        while self.natives() < self.starts.enough(self.maximum()) || protocol::too_few_able(self) {
+        while self.natives() < self.starts.enough(self.own_maximum()) || protocol::too_few_able(self) {
             if self.permits.take() {
                 self.starts.put_permit();
             }
@@ -266,7 +267,7 @@ impl Pool {
     /// Whether one activation could end, and those that are not blocked would still be enough.
     pub(crate) fn has_surplus(&self) -> bool {
         let blocked = self.registry.iter().filter(|activation| activation.is_blocked()).count();
-        self.natives() > self.starts.enough(self.maximum()) + blocked
+        self.natives() > self.starts.enough(self.own_maximum()) + blocked
     }
 
     /// If there are too many activations: when one of them may end, which is after there have been
@@ -301,7 +302,7 @@ impl Pool {
 
     /// The caller holds the lock of starts.
     fn note_growth(&self) {
-        let grown = self.natives() > self.starts.enough(self.maximum());
+        let grown = self.natives() > self.starts.enough(self.own_maximum());
         self.starts.grown.store(grown, Ordering::Relaxed);
     }
 
@@ -332,12 +333,18 @@ fn limit(maximum: usize) -> usize {
 
 /// What the launcher's kernel thread runs.
 pub(crate) fn run(pool: &'static Pool) -> ! {
-    let mut listening = false;
+    let (mut listening, mut begun) = (false, false);
     loop {
         pool.start_requested();
         pool.start_listeners(&mut listening);
-        if pool.starts.review.swap(false, Ordering::Relaxed) {
+        let review = pool.starts.review.swap(false, Ordering::Relaxed);
+        if review && maximum::varies() {
             pool.update_maximum();
+        }
+        if (review || !std::mem::replace(&mut begun, true))
+            && let Some(sharing) = sharing()
+        {
+            sharing.review(pool);
         }
         pool.starts.parker.sleep_until_unparked(|| true);
     }

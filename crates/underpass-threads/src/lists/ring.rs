@@ -39,6 +39,13 @@ impl<T, const N: usize> Ring<T, N> {
         self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
     }
 
+    /// How many items there are: a hint.
+    pub fn len(&self) -> usize {
+        // Relaxed, as above.
+        let (tail, head) = (self.tail.load(Ordering::Relaxed), self.head.load(Ordering::Relaxed));
+        (tail.wrapping_sub(head) as usize).min(N)
+    }
+
     /// Puts `item` in. Only the owner may do so.
     ///
     /// # Errors

@@ -93,6 +93,12 @@ pub(crate) fn any() -> bool {
     COMMON.has() || DEDICATED.has() || activations::all().any(|outside| !outside.free.is_empty())
 }
 
+/// How many such threads there are: a hint. Those of the common lists count as one each.
+pub(crate) fn count() -> u32 {
+    let rings: usize = activations::all().map(|outside| outside.free.len()).sum();
+    rings as u32 + u32::from(COMMON.has()) + u32::from(DEDICATED.has())
+}
+
 /// Whether the activation of `outside` would take such a thread: a hint, exact after a heavy
 /// barrier.
 pub(crate) fn suits(outside: &Outside) -> bool {

@@ -1,0 +1,149 @@
+//! What the threads of a domain share of its registration.
+
+use crate::client::others::Others;
+use crate::page::layout::{PLACES, SERVER};
+use crate::page::{Link, PageWords};
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use underpass_os::futex::{self, FutexScope};
+use underpass_os::{Windows, WritableWindow};
+use underpass_seam::TryLock;
+
+/// The client of the activation server in this domain. There is one.
+#[derive(Debug)]
+pub struct DomainClient {
+    /// The mappings, once the first server was found. They stay.
+    mappings: OnceLock<Mappings>,
+    /// The place, and above it the generation. 0 without a server.
+    identity: AtomicU64,
+    /// The processors of the machine, as the server says.
+    pub(super) processors: AtomicU32,
+    /// By place: how many processors are owed, for what that domain or the server has asked.
+    pub(super) owed: [AtomicU32; PLACES],
+    /// The sum of all that is owed.
+    pub(super) owed_in_all: AtomicU32,
+    /// By place: for how many lent processors the domain there was asked.
+    pub(super) recalled: [AtomicU32; PLACES],
+    /// Held by the thread that settles.
+    pub(super) settling: TryLock<()>,
+    /// From which place on the next idle processor looks for a domain that wants it.
+    pub(super) next: AtomicUsize,
+    /// Of the monitor alone: the heartbeat that it has seen, when it first saw it, and what was
+    /// wanted then.
+    pub(super) heartbeat: AtomicU64,
+    pub(super) heartbeat_at: AtomicU64,
+    pub(super) wanted: AtomicU32,
+}
+
+/// The pages, as they are mapped.
+#[derive(Debug)]
+pub(super) struct Mappings {
+    pub(super) own: WritableWindow,
+    pub(super) others: Windows,
+}
+
+impl PageWords for Mappings {
+    #[inline]
+    fn word(&self, number: usize) -> &AtomicU64 {
+        &self.own.words()[number]
+    }
+}
+
+/// The client of this domain.
+pub fn client() -> &'static DomainClient {
+    static CLIENT: OnceLock<DomainClient> = OnceLock::new();
+    CLIENT.get_or_init(DomainClient::new)
+}
+
+/// A registration, as a thread sees it at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Session {
+    pub(super) pages: &'static Mappings,
+    pub(super) place: usize,
+    pub(super) generation: u32,
+    /// The processors of the machine.
+    pub(super) most: u32,
+}
+
+impl DomainClient {
+    fn new() -> Self {
+        Self {
+            mappings: OnceLock::new(),
+            identity: AtomicU64::new(0),
+            processors: AtomicU32::new(0),
+            owed: [const { AtomicU32::new(0) }; PLACES],
+            owed_in_all: AtomicU32::new(0),
+            recalled: [const { AtomicU32::new(0) }; PLACES],
+            settling: TryLock::new(()),
+            next: AtomicUsize::new(0),
+            heartbeat: AtomicU64::new(0),
+            heartbeat_at: AtomicU64::new(0),
+            wanted: AtomicU32::new(0),
+        }
+    }
+
+    /// The mappings, made at the first call.
+    pub(super) fn map(&'static self) -> io::Result<&'static Mappings> {
+        use crate::page::layout::LEN;
+        if let Some(mappings) = self.mappings.get() {
+            return Ok(mappings);
+        }
+        let new = Mappings { own: WritableWindow::new(LEN)?, others: Windows::new(PLACES, LEN)? };
+        Ok(self.mappings.get_or_init(|| new))
+    }
+
+    /// The registration, if there is one.
+    #[inline]
+    pub(super) fn session(&'static self) -> Option<Session> {
+        // SYNC with `identity` store in `set_identity`: the mappings of this registration.
+        let identity = self.identity.load(Ordering::Acquire);
+        if identity == 0 {
+            return None;
+        }
+        let (place, generation) = ((identity as u32) as usize, (identity >> 32) as u32);
+        // Relaxed: it was stored before the identity.
+        let most = self.processors.load(Ordering::Relaxed);
+        Some(Session { pages: self.mappings.get()?, place, generation, most })
+    }
+
+    /// The domain is at this place from now on, or at none.
+    pub(super) fn set_identity(&self, registered: Option<(usize, u32)>) {
+        let bits = registered.map_or(0, |(place, generation)| place as u64 | u64::from(generation) << 32);
+        // SYNC with `identity` load in `session`.
+        self.identity.store(bits, Ordering::Release);
+    }
+
+    /// Whether this domain is registered with a server.
+    pub fn is_registered(&'static self) -> bool {
+        self.session().is_some()
+    }
+}
+
+impl Session {
+    /// The link to the domain at `place`, if one is there.
+    #[inline]
+    pub(super) fn link(&self, place: usize) -> Option<Link> {
+        Link::read(self.pages, self.place, self.generation, place)
+    }
+
+    /// The page of the domain at `place`, for reading.
+    #[inline]
+    pub(super) fn page_of(&self, place: usize) -> Others<'static> {
+        Others { windows: &self.pages.others, place }
+    }
+
+    /// The links to all other domains, from the place `first` on.
+    pub(super) fn links_from(self, first: usize) -> impl Iterator<Item = Link> {
+        (0..PLACES)
+            .map(move |n| (first + n) % PLACES)
+            .filter(|&place| place != SERVER)
+            .filter_map(move |place| self.link(place))
+    }
+
+    /// Wakes the sleepers of the bell for `place`, which was rung.
+    pub(super) fn wake(&self, place: usize) {
+        use crate::page::layout::{at, row};
+        futex::wake(self.pages.own.futex(at(place, row::BELL)), FutexScope::Shared, 1);
+    }
+}

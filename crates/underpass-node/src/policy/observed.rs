@@ -1,0 +1,81 @@
+//! Processors that domains moved by themselves, in shared memory. The policy learns of it afterwards.
+
+use super::decision::{Decision, DomainId};
+use super::node_policy::NodePolicy;
+
+impl NodePolicy {
+    /// Processors have changed hands: `holds` says how many each domain has by now. Domains that it
+    /// does not name have what they had.
+    ///
+    /// What one domain has less and another one has more went from the one to the other. What is
+    /// left over was given back, and is free; if the domain was asked for it, this is the answer.
+    /// What a domain has more without any other's having less is in excess of the machine's
+    /// processors, and is asked back.
+    pub fn observe(&mut self, holds: &[(DomainId, u32)], now: u64, out: &mut Vec<Decision>) {
+        self.advance(now);
+        let mut less = Vec::new();
+        let mut more = Vec::new();
+        for &(domain, holds) in holds {
+            let Some(index) = self.find(domain) else { continue };
+            let running = self.domains[index as usize].running;
+            less.extend((holds..running).map(|_| index));
+            more.extend((running..holds).map(|_| index));
+        }
+        let moved = less.len().min(more.len());
+        for (&from, &to) in less.iter().zip(&more) {
+            self.note_transfer(from, to);
+        }
+        for &to in &more[moved..] {
+            self.note_excess(to);
+        }
+        for &from in &less[moved..] {
+            self.note_return(from, now, out);
+        }
+        self.serve(out);
+    }
+
+    /// A processor went from one domain to the other.
+    fn note_transfer(&mut self, from: u32, to: u32) {
+        self.charge(from);
+        self.take_from(from);
+        self.drop_ask_of_nothing(from);
+        self.note_gain(to);
+    }
+
+    /// A domain has one more than it was granted.
+    fn note_excess(&mut self, to: u32) {
+        match self.free > 0 {
+            true => self.free -= 1,
+            false => self.surplus += 1,
+        }
+        self.note_gain(to);
+    }
+
+    fn note_gain(&mut self, to: u32) {
+        self.charge(to);
+        let now = self.now;
+        let entry = &mut self.domains[to as usize];
+        entry.running += 1;
+        entry.gained_at = now;
+        let demand = entry.demand.max(entry.running);
+        self.set_demand(to, demand);
+    }
+
+    /// A domain has given a processor back.
+    fn note_return(&mut self, from: u32, now: u64, out: &mut Vec<Decision>) {
+        if self.domains[from as usize].asked > 0 {
+            return self.gave_way(self.id(from), now, out);
+        }
+        self.charge(from);
+        self.take_from(from);
+        self.put_back();
+    }
+
+    /// Lemma 3: a domain is asked for no more than it has.
+    fn drop_ask_of_nothing(&mut self, victim: u32) {
+        let entry = &self.domains[victim as usize];
+        if entry.asked > entry.running {
+            self.withdraw_ask(victim);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+#![doc = include_str!("server/README.md")]
+
+mod look;
+mod member;
+mod node_server;
+mod reception;
+mod status;
+
+pub use node_server::{NodeServer, ServerEnd};
+pub use status::ask_status;

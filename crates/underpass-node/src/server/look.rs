@@ -1,0 +1,161 @@
+//! A look of the server: what domains hold and want, and what follows.
+
+use crate::page::layout::{SERVER, TransferKind, head};
+use crate::page::{PageView, PageWords, Snapshot, ask, give, take};
+use crate::policy::{Decision, DomainId};
+use crate::server::member::Member;
+use crate::server::node_server::NodeServer;
+use std::sync::atomic::Ordering;
+use underpass_os::Memory;
+use underpass_os::clock::now_ns;
+
+/// The time between two questions for the kernel's accounts, in ns.
+const ACCOUNTS: u64 = 100_000_000;
+
+/// What the server remembers of its looks.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// How many looks there were.
+    pub(super) count: u64,
+    /// How many domains want a processor.
+    wanting: u64,
+    /// The next look comes soon, though no domain wants a processor.
+    stale: bool,
+    accounted_at: u64,
+}
+
+impl Looks {
+    /// Whether the next look comes after a tick.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanting > 0 || self.stale
+    }
+
+    /// Something has changed that the next look has to see.
+    pub(super) fn stale(&mut self) {
+        self.stale = true;
+    }
+}
+
+impl NodeServer {
+    pub(super) fn look(&mut self) {
+        let now = now_ns();
+        self.looks.count += 1;
+        // SYNC with the reads by the monitors of domains: it says that the server lives.
+        self.page.word(head::HEARTBEAT).store(self.looks.count, Ordering::Release);
+        self.take_returned();
+        self.looks.stale = !self.observe(now);
+        self.report(now);
+        self.account(now);
+        self.policy.look(now, &mut self.decided);
+        self.carry_out();
+        // SYNC with the reads by idle processors of domains: a hint.
+        self.page.word(head::WANTED).store(self.looks.wanting, Ordering::Release);
+        self.ring_idle_and_alone();
+    }
+
+    /// The registered domains.
+    fn registered(&self) -> impl Iterator<Item = (&Member, DomainId)> {
+        self.members.iter().filter_map(|member| Some((member, member.id?)))
+    }
+
+    /// Step 1: takes what domains have given back.
+    fn take_returned(&self) {
+        for (member, _) in self.registered() {
+            let link = member.link(self.generation);
+            for kind in TransferKind::ALL {
+                while take(&self.page, &member.page, &link, kind, self.processors) {}
+            }
+        }
+    }
+
+    /// Steps 2 and 3: tells the policy what each domain holds. Returns `false` if the words change
+    /// all the time.
+    fn observe(&mut self, now: u64) -> bool {
+        let parties: Vec<(usize, &Memory)> = std::iter::once((SERVER, &self.page))
+            .chain(self.registered().map(|(member, _)| (member.place, &member.page)))
+            .collect();
+        let Some(seen) = Snapshot::take(&parties) else { return false };
+        let most = self.processors;
+        let mut holds = Vec::with_capacity(parties.len());
+        let registered = self.members.iter_mut().filter(|member| member.id.is_some());
+        for (party, member) in (1..).zip(registered) {
+            member.held = seen.count(party, member.base, most);
+            member.temporary = seen.temporary(party).min(most);
+            let coming = seen.coming(party, most);
+            holds.extend(member.id.map(|id| (id, (member.held + coming).min(most))));
+        }
+        self.policy.observe(&holds, now, &mut self.decided);
+        true
+    }
+
+    /// Step 3: tells the policy what each domain wants.
+    fn report(&mut self, now: u64) {
+        let mut wanting = 0;
+        for at in 0..self.members.len() {
+            let Some(id) = self.members[at].id else { continue };
+            let page = &self.members[at].page;
+            let ready = u32::try_from(page.read(head::READY)).unwrap_or(u32::MAX);
+            let since = page.read(head::WAITING_SINCE);
+            let waited = if since == 0 { 0 } else { now.saturating_sub(since) };
+            wanting += u64::from(ready > 0);
+            self.policy.report(id, ready, waited, now, &mut self.decided);
+        }
+        self.looks.wanting = wanting;
+    }
+
+    /// Step 3: compares with the kernel's accounts.
+    fn account(&mut self, now: u64) {
+        if self.looks.wanting == 0 || now.saturating_sub(self.looks.accounted_at) < ACCOUNTS {
+            return;
+        }
+        self.looks.accounted_at = now;
+        for at in 0..self.members.len() {
+            let Some(id) = self.members[at].id else { continue };
+            if let Some(time) = self.members[at].processor_time() {
+                self.policy.account(id, time, now, &mut self.decided);
+            }
+        }
+    }
+
+    /// Step 4: does what the policy has decided.
+    fn carry_out(&mut self) {
+        for decision in std::mem::take(&mut self.decided) {
+            match decision {
+                Decision::Grant { to } => self.with(to, |server, member| {
+                    // It fails only if the domain itself has closed its row.
+                    give(&server.page, &member.link(server.generation), TransferKind::Kept);
+                }),
+                Decision::Ask { victim } => self.with(victim, |server, member| {
+                    ask(&server.page, &member.link(server.generation));
+                }),
+                Decision::Demote { domain, because } => self.with(domain, |_, member| {
+                    eprintln!("underpass node: process {} gets the least: {because:?}", member.pid);
+                }),
+                Decision::Restore { domain } => self.with(domain, |_, member| {
+                    eprintln!("underpass node: process {} has its weight again", member.pid);
+                }),
+                // What a victim kept is found by the next look. The server lends nothing itself.
+                Decision::Seize { .. } | Decision::Lend { .. } => {}
+            }
+        }
+    }
+
+    /// Does something to the domain of this name, and wakes it.
+    fn with(&self, id: DomainId, what: impl FnOnce(&Self, &Member)) {
+        if let Some(member) = self.members.iter().find(|member| member.id == Some(id)) {
+            what(self, member);
+            self.wake(member.place);
+        }
+    }
+
+    /// Step 5. A domain with `ALONE` set is rung as well.
+    fn ring_idle_and_alone(&self) {
+        let short = self.looks.wanting > 0 && self.policy.free() == 0;
+        for (member, _) in self.registered() {
+            let idle = short && member.page.read(head::RUNNING) < u64::from(member.held);
+            if idle || member.page.read(head::ALONE) != 0 {
+                self.notify(member);
+            }
+        }
+    }
+}

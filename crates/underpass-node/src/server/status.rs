@@ -1,0 +1,70 @@
+//! What the server tells of itself.
+
+use crate::messages::{Message, NAME};
+use crate::page::PageView;
+use crate::page::layout::head;
+use crate::policy::Obedience;
+use crate::server::node_server::NodeServer;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::time::Duration;
+use underpass_os::clock::deadline_ns;
+use underpass_os::{Directory, Socket};
+
+/// The most bytes of a status.
+const LONGEST_STATUS: usize = 1 << 16;
+
+/// The status of a server, which is shown as JSON.
+pub(super) struct Status<'a>(&'a NodeServer);
+
+impl NodeServer {
+    pub(super) fn status(&self) -> Status<'_> {
+        Status(self)
+    }
+}
+
+impl Display for Status<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let server = self.0;
+        let (processors, free, looks) = (server.processors, server.policy.free(), server.looks.count);
+        write!(f, "{{\"processors\":{processors},\"free\":{free},\"looks\":{looks},\"domains\":[")?;
+        let mut between = "";
+        for member in &server.members {
+            let Some(counts) = member.id.and_then(|id| server.policy.counts(id)) else { continue };
+            let (pid, weight) = (member.pid, member.terms.weight);
+            let wanted = member.page.read(head::READY);
+            let running = member.page.read(head::RUNNING);
+            let alone = member.page.read(head::ALONE) != 0;
+            let obeys = counts.obedience == Obedience::Obeys;
+            let delay_us = counts.wanting_for.unwrap_or(0) / 1000;
+            write!(
+                f,
+                "{between}{{\"pid\":{pid},\"weight\":{weight},\"processors\":{},\"temporary\":{},\
+                 \"wanted\":{wanted},\"running\":{running},\"asked\":{},\"share_milli\":{},\
+                 \"queueing_delay_us\":{delay_us},\"alone\":{alone},\"obeys\":{obeys}}}",
+                member.held, member.temporary, counts.asked, counts.share_milli,
+            )?;
+            between = ",";
+        }
+        f.write_str("]}")
+    }
+}
+
+/// The status of the server in `directory`, in JSON.
+///
+/// # Errors
+/// `NotFound` or `ConnectionRefused` if no server runs there. `TimedOut` if it does not answer
+/// within `patience`.
+pub fn ask_status(directory: &Directory, patience: Duration) -> io::Result<String> {
+    let socket = Socket::connect(directory, NAME)?;
+    socket.send(&Message::Status.encode(), &[])?;
+    if !socket.wait(deadline_ns(patience))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let mut buffer = vec![0; LONGEST_STATUS];
+    let got = socket.receive_plain(&mut buffer)?;
+    match Message::decode(&buffer[..got.len]) {
+        Some(Message::StatusIs(text)) => Ok(text),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the server speaks another version")),
+    }
+}
