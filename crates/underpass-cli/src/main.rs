@@ -1,4 +1,4 @@
-//! The `underpass` command: the demo, the benchmarks and the doctor.
+//! The `underpass` command: the demo, the benchmarks, the doctor and the activation server.
 //!
 //! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!
@@ -10,6 +10,7 @@ mod comparison;
 mod curves;
 mod demo;
 mod doctor;
+mod node;
 mod svg;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +33,8 @@ enum Command {
     Bench(bench::BenchArguments),
     /// Says what this system allows, what is slower or weaker because of it, and what to do
     Doctor(doctor::DoctorOptions),
+    /// Divides the processors of this machine among the domains of this user (the activation server)
+    Node(node::NodeArguments),
     /// What the doctor tries in a process of its own
     #[command(name = TRY_NAMESPACES, hide = true)]
     DoctorNamespaces,
@@ -55,6 +58,9 @@ fn main() -> ExitCode {
             bench::run(&options).map_err(|e| e.to_string()).map(|()| ExitCode::SUCCESS)
         }
         Command::Doctor(options) => doctor::run(&options).map_err(|e| format!("{e:#}")),
+        Command::Node(options) => {
+            node::run(&options).map_err(|e| format!("{e:#}")).map(|()| ExitCode::SUCCESS)
+        }
         Command::DoctorNamespaces => Ok(doctor::try_namespaces()),
         Command::BenchRole { role } => underpass_bench::play(&role).map_err(|e| e.to_string()),
     };
