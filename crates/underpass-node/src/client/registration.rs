@@ -18,6 +18,9 @@ use underpass_processor::Pool;
 /// A server that does not answer a registration for so long is as none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The time between two looks for the next server, of a domain that runs threads and had one.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Whether a taker runs, or is about to.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -43,6 +46,8 @@ impl DomainClient {
     }
 
     /// Takes part until there is no server any more. If another has taken over, it is found at once.
+    /// Otherwise the domain looks for the next one now and then while it runs threads. An idle one
+    /// finds it at its next review.
     fn take_part(&'static self, first: Socket, pool: &'static Pool) {
         let mut next = Some(first);
         while let Some(socket) = next {
@@ -50,6 +55,10 @@ impl DomainClient {
             taker.run(&socket);
             drop(socket);
             next = connect();
+            while next.is_none() && pool.running() > 0 {
+                std::thread::sleep(AGAIN);
+                next = connect();
+            }
         }
     }
 

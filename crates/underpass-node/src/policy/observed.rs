@@ -26,7 +26,7 @@ impl NodePolicy {
             self.note_transfer(from, to);
         }
         for &to in &more[moved..] {
-            self.note_excess(to);
+            self.note_excess(to, out);
         }
         for &from in &less[moved..] {
             self.note_return(from, now, out);
@@ -43,12 +43,18 @@ impl NodePolicy {
     }
 
     /// A domain has one more than it was granted.
-    fn note_excess(&mut self, to: u32) {
-        match self.free > 0 {
-            true => self.free -= 1,
-            false => self.surplus += 1,
+    fn note_excess(&mut self, to: u32, out: &mut Vec<Decision>) {
+        let excess = self.free == 0;
+        match excess {
+            true => self.surplus += 1,
+            false => self.free -= 1,
         }
         self.note_gain(to);
+        let entry = &self.domains[to as usize];
+        if excess && entry.asked < entry.running {
+            // The domain that has it is the one that gives it back.
+            self.ask(to, None, false, out);
+        }
     }
 
     fn note_gain(&mut self, to: u32) {

@@ -171,7 +171,7 @@ impl NodePolicy {
         (entry.asked, entry.coming) = (0, 0);
     }
 
-    fn ask(&mut self, victim: u32, to: Option<u32>, recalled: bool, out: &mut Vec<Decision>) {
+    pub(super) fn ask(&mut self, victim: u32, to: Option<u32>, recalled: bool, out: &mut Vec<Decision>) {
         self.asks.list.push_back(Ask { victim, to, recalled, since: self.now });
         self.domains[victim as usize].asked += 1;
         self.refile(victim);

@@ -42,6 +42,8 @@ impl NodeServer {
         self.looks.count += 1;
         // SYNC with the reads by the monitors of domains: it says that the server lives.
         self.page.word(head::HEARTBEAT).store(self.looks.count, Ordering::Release);
+        // What was decided when domains came and went. The policy counts it as done.
+        self.carry_out();
         self.take_returned();
         self.looks.stale = !self.observe(now);
         self.report(now);
