@@ -165,7 +165,12 @@ impl Monitor {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
-                let wanted = wanted || self.pool.counts().waiting > 0 || self.upcall.ready(activation);
+                let counts = self.pool.counts();
+                // An activation beyond the maximum is wanted to give way, whoever waits.
+                let wanted = wanted
+                    || counts.waiting > 0
+                    || counts.running > counts.maximum
+                    || self.upcall.ready(activation);
                 if !wanted && !owed {
                     return;
                 }
