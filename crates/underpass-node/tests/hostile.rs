@@ -8,11 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use underpass_node::NAME;
 use underpass_node::page::layout::{LAYOUT_VERSION, LEN, SERVER, TransferKind, at, head, row};
-use underpass_node::page::{Link, PageWords, take};
+use underpass_node::page::{Link, PageView, PageWords, take};
 use underpass_node::server::{NodeServer, ServerEnd, ask_status};
 use underpass_os::futex::{self, FutexScope};
-use underpass_os::published::{self, ReadOnlyMemory};
-use underpass_os::{Directory, Memory, Socket};
+use underpass_os::{Directory, Memory, Socket, Windows, published};
 
 /// Far longer than any test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -62,11 +61,20 @@ impl Node {
     }
 }
 
+/// The server's page, for reading.
+struct ServerPage(Windows);
+
+impl PageView for ServerPage {
+    fn read(&self, number: usize) -> u64 {
+        self.0.load(0, number)
+    }
+}
+
 /// A registered domain, played by hand.
 struct Played {
     socket: Socket,
     page: Memory,
-    server: ReadOnlyMemory,
+    server: ServerPage,
     place: usize,
     generation: u32,
 }
@@ -81,7 +89,8 @@ impl Played {
         let word = |n: usize| u32::from_ne_bytes(buffer[4 * n..4 * n + 4].try_into().unwrap());
         let (place, generation) = (word(1) as usize, word(2));
         let page = published::adopt_to_write(got.files[0].as_fd(), LEN).unwrap();
-        let server = ReadOnlyMemory::adopt(got.files[1].as_fd(), LEN).unwrap();
+        let server = ServerPage(Windows::new(1, LEN).unwrap());
+        server.0.show(0, got.files[1].as_fd()).unwrap();
         assert!(published::adopt_to_write(got.files[1].as_fd(), LEN).is_err(), "that page is the server's");
         socket.send(&3_u32.to_ne_bytes(), &[]).unwrap();
         let played = Self { socket, page, server, place, generation };

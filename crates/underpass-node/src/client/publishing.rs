@@ -74,9 +74,10 @@ impl DomainClient {
     /// The server is silent: the domain goes by its local invariant. The taker finds out whether the
     /// server has ended.
     fn go_alone(&self, session: &Session, pool: &Pool) {
+        // In this order: the taker, which comes back if it finds `ALONE`, is not overtaken.
+        pool.set_limited(false, None);
         // SYNC with the read of `ALONE` by the server, which rings when it goes on.
         session.pages.word(head::ALONE).store(1, Ordering::Release);
-        pool.set_limited(false, None);
         ring_server(session);
         ring_taker(session);
     }

@@ -103,6 +103,11 @@ impl Record {
         (fault, excess)
     }
 
+    /// Begins to compare anew.
+    pub(super) fn excuse(&mut self, now: u64) {
+        (self.granted, self.judged_at, self.always_wanted) = (0, now, false);
+    }
+
     /// Counts a fault.
     pub(super) fn strike(&mut self, rules: &Rules, now: u64) -> ObedienceChange {
         self.strikes += 1;

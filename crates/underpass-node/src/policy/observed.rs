@@ -34,6 +34,16 @@ impl NodePolicy {
         self.serve(out);
     }
 
+    /// The domain did not go by what it was granted for some time, since it could not hear of that.
+    /// What it ran meanwhile does not count.
+    pub fn excuse(&mut self, domain: DomainId, now: u64) {
+        self.advance(now);
+        if let Some(index) = self.find(domain) {
+            self.charge(index);
+            self.domains[index as usize].record.excuse(now);
+        }
+    }
+
     /// A processor went from one domain to the other.
     fn note_transfer(&mut self, from: u32, to: u32) {
         self.charge(from);

@@ -22,6 +22,7 @@ pub(super) struct Looks {
     /// The next look comes soon, though no domain wants a processor.
     stale: bool,
     accounted_at: u64,
+    looked_at: u64,
 }
 
 impl Looks {
@@ -40,6 +41,7 @@ impl NodeServer {
     pub(super) fn look(&mut self) {
         let now = now_ns();
         self.looks.count += 1;
+        self.excuse_after_silence(now);
         // SYNC with the reads by the monitors of domains: it says that the server lives.
         self.page.word(head::HEARTBEAT).store(self.looks.count, Ordering::Release);
         // What was decided when domains came and went. The policy counts it as done.
@@ -53,6 +55,16 @@ impl NodeServer {
         // SYNC with the reads by idle processors of domains: a hint.
         self.page.word(head::WANTED).store(self.looks.wanting, Ordering::Release);
         self.ring_idle_and_alone();
+    }
+
+    /// Domains that say that they are alone are excused if this server was silent indeed. One that
+    /// says so while the server looks all the time is not.
+    fn excuse_after_silence(&mut self, now: u64) {
+        let before = std::mem::replace(&mut self.looks.looked_at, now);
+        if now.saturating_sub(before) >= ACCOUNTS {
+            let members = self.members.iter_mut();
+            members.for_each(|member| member.excused |= member.page.read(head::ALONE) != 0);
+        }
     }
 
     /// The registered domains.
@@ -111,10 +123,12 @@ impl NodeServer {
             return;
         }
         self.looks.accounted_at = now;
-        for at in 0..self.members.len() {
-            let Some(id) = self.members[at].id else { continue };
-            if let Some(time) = self.members[at].processor_time() {
-                self.policy.account(id, time, now, &mut self.decided);
+        for member in &mut self.members {
+            let Some(id) = member.id else { continue };
+            let excused = std::mem::take(&mut member.excused);
+            match member.processor_time() {
+                Some(time) if !excused => self.policy.account(id, time, now, &mut self.decided),
+                _ => self.policy.excuse(id, now),
             }
         }
     }

@@ -31,6 +31,9 @@ pub(super) struct Member {
     /// What it has, as the last look found it.
     pub(super) held: u32,
     pub(super) temporary: u32,
+    /// It went by its own maximum for some time since it was last compared with the kernel's
+    /// accounts.
+    pub(super) excused: bool,
     /// What the kernel accounts to each of its kernel threads.
     times: HashMap<u32, (u64, u64)>,
 }
@@ -64,6 +67,8 @@ impl Member {
             base: 0,
             held: 0,
             temporary: 0,
+            // What it ran before it registered does not count.
+            excused: true,
             times: HashMap::new(),
         })
     }
