@@ -371,3 +371,59 @@ fn domains_that_come_and_leave_do_not_distort_the_shares_of_others() {
     let [heavy, light] = held;
     assert!(heavy.abs_diff(4 * light) < 500, "{heavy} and {light} ms");
 }
+
+#[test]
+fn a_processor_that_a_domain_gave_another_by_itself_is_that_ones() {
+    let mut node = Node::new(2);
+    let (giver, taker) = (node.busy(Terms::default(), 2), node.add(Terms::default()));
+    node.decided();
+    node.policy.observe(&[(giver, 1), (taker, 1)], node.now, &mut node.out);
+    assert_eq!((node.running(giver), node.running(taker), node.policy.free()), (1, 1, 0));
+    assert_eq!(node.decided(), [], "nobody is to do anything");
+    // What nobody has instead is free.
+    node.policy.observe(&[(giver, 0)], node.now, &mut node.out);
+    assert_eq!(node.policy.free() + node.running(giver) + node.running(taker), 2);
+}
+
+#[test]
+fn a_domain_with_more_than_there_is_is_asked_for_it() {
+    let mut node = Node::new(1);
+    let (one, other) = (node.busy(Terms::default(), 1), node.add(Terms::default()));
+    node.decided();
+    node.policy.observe(&[(other, 1)], node.now, &mut node.out);
+    assert_eq!(node.policy.surplus(), 1);
+    assert_eq!(node.decided(), [Decision::Ask { victim: other }]);
+    node.policy.observe(&[(other, 0)], node.now, &mut node.out);
+    assert_eq!((node.policy.surplus(), node.running(one), node.running(other)), (0, 1, 0));
+}
+
+#[test]
+fn whatever_domains_move_by_themselves_all_processors_are_counted() {
+    let mut node = Node::new(3);
+    let domains = [(); 4].map(|()| node.busy(Terms::default(), 3));
+    let mut seed = 1_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) % below
+    };
+    for _ in 0..20_000 {
+        node.now += random(3 * MS);
+        let domain = domains[random(4) as usize];
+        match random(4) {
+            0 => node.policy.look(node.now, &mut node.out),
+            1 => node.wants(domain, random(4) as u32),
+            2 => node.policy.gave_way(domain, node.now, &mut node.out),
+            _ => {
+                let holds = domains.map(|domain| (domain, random(4) as u32));
+                node.policy.observe(&holds, node.now, &mut node.out);
+            }
+        }
+        let running: u32 = domains.iter().map(|&domain| node.running(domain)).sum();
+        assert_eq!(node.policy.free() + running, node.policy.processors() + node.policy.surplus());
+        for domain in domains {
+            let counts = node.policy.counts(domain).unwrap();
+            assert!(counts.asked <= counts.running);
+        }
+        node.decided();
+    }
+}

@@ -47,8 +47,11 @@ impl NodePolicy {
     /// A processor went from one domain to the other.
     fn note_transfer(&mut self, from: u32, to: u32) {
         self.charge(from);
+        // Lemma 3: a domain is asked for no more than it has.
+        if self.domains[from as usize].asked == self.domains[from as usize].running {
+            self.withdraw_ask(from);
+        }
         self.take_from(from);
-        self.drop_ask_of_nothing(from);
         self.note_gain(to);
     }
 
@@ -85,13 +88,5 @@ impl NodePolicy {
         self.charge(from);
         self.take_from(from);
         self.put_back();
-    }
-
-    /// Lemma 3: a domain is asked for no more than it has.
-    fn drop_ask_of_nothing(&mut self, victim: u32) {
-        let entry = &self.domains[victim as usize];
-        if entry.asked > entry.running {
-            self.withdraw_ask(victim);
-        }
     }
 }
