@@ -46,8 +46,8 @@ fn two_saturated_domains_share_the_processors() {
     let (mut one, mut two) = (node.registered(), node.registered());
     one.asks("compute 2");
     holds(&node, &mut one, 2);
-    // The second one wants two as well: the first is asked, and its monitor parks an activation that
-    // never reaches a scheduling point.
+    // The second one wants two as well: the first is asked, and its monitor parks an activation
+    // that never reaches a scheduling point.
     two.asks("compute 2");
     until("each to run on one", || {
         let (one, two) = (one.counts(), two.counts());

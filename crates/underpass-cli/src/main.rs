@@ -33,7 +33,7 @@ enum Command {
     Bench(bench::BenchArguments),
     /// Says what this system allows, what is slower or weaker because of it, and what to do
     Doctor(doctor::DoctorOptions),
-    /// Divides the processors of this machine among the domains of this user (the activation server)
+    /// Divides the processors of this machine among this user's domains (the activation server)
     Node(node::NodeArguments),
     /// What the doctor tries in a process of its own
     #[command(name = TRY_NAMESPACES, hide = true)]

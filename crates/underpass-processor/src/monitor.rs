@@ -116,7 +116,10 @@ impl Monitor {
             protocol::request(self.pool);
         }
         let stalled = self.calls_stall();
-        if self.pool.counts().waiting > 0 && protocol::detach(self.pool) {
+        let counts = self.pool.counts();
+        // A permit that is left in a blocking call is free for a waiter, and is the first to go if
+        // there are too many.
+        if (counts.waiting > 0 || counts.running > counts.maximum) && protocol::detach(self.pool) {
             protocol::free(self.pool);
         }
         let mut seen = std::mem::take(&mut self.seen);

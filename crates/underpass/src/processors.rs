@@ -32,8 +32,8 @@ pub fn set(count: u32) -> bool {
 /// With 0, which is the beginning, its threads alone say what is needed.
 ///
 /// This matters only where an activation server divides the processors of the machine (`underpass
-/// node`; OThreads, section 3.3). Without one, the domain has its [maximum](set) all the time. What a
-/// program wants and does not use counts against it.
+/// node`; OThreads, section 3.3). Without one, the domain has its [maximum](set) all the time. What
+/// a program wants and does not use counts against it.
 ///
 /// # Examples
 /// ```
@@ -47,8 +47,8 @@ pub fn want(count: u32) {
 }
 
 /// How many processors this domain may run on at this moment: what it holds by the count of the
-/// activation server, or its [maximum](set) if there is none. 0 before the first thread is spawned or
-/// the first interface exported.
+/// activation server, or its [maximum](set) if there is none. 0 before the first thread is spawned
+/// or the first interface exported.
 ///
 /// # Examples
 /// ```

@@ -1,10 +1,10 @@
 //! The processes of the tests of the activation server.
 //!
-//! `underpass-test-node serve N` divides N processors, and `serve-replace N` takes over from a server
-//! that runs. Both say why they end.
+//! `underpass-test-node serve N` divides N processors, and `serve-replace N` takes over from a
+//! server that runs. Both say why they end.
 //!
-//! `underpass-test-node domain` is a domain. It obeys its standard input, and answers each order with
-//! one line:
+//! `underpass-test-node domain` is a domain. It obeys its standard input, and answers each order
+//! with one line:
 //!
 //! * `compute N`: N threads compute from now on, and never reach a scheduling point.
 //! * `rest`: they end.

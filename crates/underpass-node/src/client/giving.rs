@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use underpass_processor::Pool;
 
 impl Session {
-    /// How many processors of that domain this one has borrowed and not given back. Negative: it has
-    /// lent more than it has back.
+    /// How many processors of that domain this one has borrowed and not given back. Negative: it
+    /// has lent more than it has back.
     pub(super) fn borrowed(&self, place: usize) -> i32 {
         let count = |number| LinkWord::unpack(self.pages.read(number)).count;
         let taken = count(TransferKind::Lent.taken(place));
@@ -73,8 +73,8 @@ impl DomainClient {
         }
     }
 
-    /// Lends the processor of the permit in hand. Returns `false` if nobody took it; then the caller
-    /// still has the permit.
+    /// Lends the processor of the permit in hand. Returns `false` if nobody took it; then the
+    /// caller still has the permit.
     pub(super) fn lend_in_hand(&'static self, pool: &Pool) -> bool {
         let Some(session) = self.session() else { return false };
         if session.wants() {
@@ -145,7 +145,8 @@ impl DomainClient {
             let count = LinkWord::unpack(session.pages.read(TransferKind::Lent.given(link.place))).count;
             // Relaxed: the monitor alone asks.
             let asked = self.recalled[link.place].load(Ordering::Relaxed);
-            // Each loan is asked for once: those that are out, less those that were asked for since.
+            // Each loan is asked for once: those that are out, less those that were asked for
+            // since.
             let more = lent.min(count.wrapping_sub(asked)).min(left);
             for _ in 0..more {
                 crate::page::ask(session.pages, &link);

@@ -71,8 +71,8 @@ impl DomainClient {
         }
     }
 
-    /// The server is silent: the domain goes by its local invariant. The taker finds out whether the
-    /// server has ended.
+    /// The server is silent: the domain goes by its local invariant. The taker finds out whether
+    /// the server has ended.
     fn go_alone(&self, session: &Session, pool: &Pool) {
         // In this order: the taker, which comes back if it finds `ALONE`, is not overtaken.
         pool.set_limited(false, None);

@@ -45,9 +45,9 @@ impl DomainClient {
         }
     }
 
-    /// Takes part until there is no server any more. If another has taken over, it is found at once.
-    /// Otherwise the domain looks for the next one now and then while it runs threads. An idle one
-    /// finds it at its next review.
+    /// Takes part until there is no server any more. If another has taken over, it is found at
+    /// once. Otherwise the domain looks for the next one now and then while it runs threads. An
+    /// idle one finds it at its next review.
     fn take_part(&'static self, first: Socket, pool: &'static Pool) {
         let mut next = Some(first);
         while let Some(socket) = next {

@@ -13,8 +13,8 @@ use underpass_os::clock::now_ns;
 use underpass_os::futex::{FutexScope, Watch, Watched};
 use underpass_processor::Pool;
 
-/// For so long a new registration waits for its first processors before it goes by what it holds, in
-/// ns. Meanwhile it goes by its local invariant.
+/// For so long a new registration waits for its first processors before it goes by what it holds,
+/// in ns. Meanwhile it goes by its local invariant.
 const FIRST: u64 = 50_000_000;
 
 /// The state of the taker's kernel thread.
@@ -131,8 +131,8 @@ impl Taker {
         }
     }
 
-    /// Owes what the domain of the link has asked for since the last time. What it does not have, it
-    /// does not owe.
+    /// Owes what the domain of the link has asked for since the last time. What it does not have,
+    /// it does not owe.
     fn answer(&mut self, link: &Link) {
         let asked = DomainClient::asked_by(&self.session, link);
         let (generation, answered) = &mut self.answered[link.place];

@@ -6,8 +6,8 @@ use crate::page::transfers::ring;
 use crate::page::words::{PageView, PageWords};
 use underpass_seam::atomic::Ordering;
 
-/// R1 to R3: the owner of `page` has a link to the domain of this generation at `place` from now on.
-/// The row is new or closed. The caller wakes the sleepers of the bell.
+/// R1 to R3: the owner of `page` has a link to the domain of this generation at `place` from now
+/// on. The row is new or closed. The caller wakes the sleepers of the bell.
 pub fn open_row(page: &impl PageWords, place: usize, generation: u32) {
     for kind in TransferKind::ALL {
         link_word::open(page.word(kind.given(place)), generation);
@@ -63,8 +63,8 @@ impl Snapshot {
     /// Reads the rows of `parties`, each a place and its page. `None` if the words change all the
     /// time.
     ///
-    /// Each word only grows, or was closed. So if two readings in a row find the same values, all of
-    /// them held at one moment between the two.
+    /// Each word only grows, or was closed. So if two readings in a row find the same values, all
+    /// of them held at one moment between the two.
     pub fn take<P: PageView>(parties: &[(usize, &P)]) -> Option<Self> {
         let collect = || -> Vec<_> {
             let mut rows = Vec::with_capacity(parties.len() * parties.len());
@@ -91,8 +91,8 @@ impl Snapshot {
         self.rows[party * self.parties + other]
     }
 
-    /// How many processors the party of this index has, if `base` is its base: at most `most`, which
-    /// is what the machine has.
+    /// How many processors the party of this index has, if `base` is its base: at most `most`,
+    /// which is what the machine has.
     pub fn count(&self, party: usize, base: u32, most: u32) -> u32 {
         let total = (0..self.parties).filter(|&other| other != party).fold(base, |sum, other| {
             let RowCounts { given, taken } = self.row(party, other);

@@ -17,7 +17,8 @@ pub const LAYOUT_VERSION: u32 = 1;
 pub mod head {
     /// The size of the ready queue.
     pub const READY: usize = 0;
-    /// Since when the ready queue has not been empty, in ns of the monotonic clock. 0 if it is empty.
+    /// Since when the ready queue has not been empty, in ns of the monotonic clock. 0 if it is
+    /// empty.
     pub const WAITING_SINCE: usize = 1;
     /// How many activations run.
     pub const RUNNING: usize = 2;

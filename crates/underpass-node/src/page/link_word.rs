@@ -1,5 +1,5 @@
-//! One word of a row: how many processors went over a link, of which generation it is, and whether it
-//! is closed.
+//! One word of a row: how many processors went over a link, of which generation it is, and whether
+//! it is closed.
 
 use underpass_seam::atomic::{AtomicU64, Ordering};
 

@@ -19,8 +19,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link of the domain at `own_place` to `place`, as its own page says. `None` if no domain is
-    /// there.
+    /// The link of the domain at `own_place` to `place`, as its own page says. `None` if no domain
+    /// is there.
     pub fn read(page: &impl PageView, own_place: usize, own_generation: u32, place: usize) -> Option<Self> {
         let word = LinkWord::unpack(page.read(at(place, row::LINK)));
         // The count of this word says whether a domain is there.
@@ -45,8 +45,8 @@ pub fn give(page: &impl PageWords, link: &Link, kind: TransferKind) -> bool {
     given
 }
 
-/// T1 to T3: takes one processor that the other has given. `most` is how many processors the machine
-/// has: more cannot be under way. Returns whether the caller has one more now.
+/// T1 to T3: takes one processor that the other has given. `most` is how many processors the
+/// machine has: more cannot be under way. Returns whether the caller has one more now.
 pub fn take(
     page: &impl PageWords,
     other: &impl PageView,

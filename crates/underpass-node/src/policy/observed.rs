@@ -1,4 +1,5 @@
-//! Processors that domains moved by themselves, in shared memory. The policy learns of it afterwards.
+//! Processors that domains moved by themselves, in shared memory. The policy learns of it
+//! afterwards.
 
 use super::decision::{Decision, DomainId};
 use super::node_policy::NodePolicy;

@@ -14,8 +14,8 @@ pub struct ThreadTime {
     pub waited: u64,
 }
 
-/// The kernel threads of the process `pid`, as `/proc` says. Its number may belong to a later process.
-/// A thread that ends meanwhile is left out.
+/// The kernel threads of the process `pid`, as `/proc` says. Its number may belong to a later
+/// process. A thread that ends meanwhile is left out.
 ///
 /// # Errors
 /// There is no such process, this domain can't see it, or too many files are open.

@@ -8,6 +8,7 @@ use underpass_processor::permits::protocol::{self, Environment};
 use underpass_processor::permits::{ActivationState, state};
 
 mod invitations;
+mod sharing;
 
 /// A few activations, and the kernel's side of their futexes. A lost wake-up is a deadlock, which
 /// loom reports.
@@ -24,6 +25,8 @@ pub struct Domain {
     uses_blocking_calls: bool,
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
+    /// Whether another domain takes what is lent.
+    pub lends: bool,
     /// How often an activation was reported to become `BLOCKED` or to leave that state.
     pub blocking_changes: AtomicU32,
 }
@@ -46,6 +49,7 @@ impl Domain {
             starting: AtomicU32::new(0),
             uses_blocking_calls: true,
             short: AtomicU32::new(0),
+            lends: false,
             blocking_changes: AtomicU32::new(0),
         })
     }
@@ -64,7 +68,7 @@ impl Domain {
     }
 
     /// No permit is free while work waits, at a quiescent point.
-    fn leaves_no_work(&self) {
+    pub fn leaves_no_work(&self) {
         assert!(!self.unstarted() || !self.permits.counts().free(), "{:?}", self.snapshot());
     }
 
@@ -80,7 +84,7 @@ impl Domain {
     }
 
     /// Takes a piece of work. Returns `false` if there is none.
-    fn take_work(&self) -> bool {
+    pub fn take_work(&self) -> bool {
         let less = |work: u32| work.checked_sub(1);
         self.work.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
     }
@@ -93,6 +97,14 @@ impl Environment for Domain {
 
     fn states(&self) -> impl Iterator<Item = &ActivationState> {
         self.states.iter()
+    }
+
+    fn wanted_elsewhere(&self) -> bool {
+        self.lends
+    }
+
+    fn lend(&self) -> bool {
+        self.permits.take_in_hand()
     }
 
     fn wake(&self, _: &ActivationState) {

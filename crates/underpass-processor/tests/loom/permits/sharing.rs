@@ -1,0 +1,77 @@
+//! Processors that change hands while activations come and go.
+
+use super::*;
+
+/// A domain that goes by what it holds.
+fn limited(maximum: u32, held: u32, running: usize, others: &[u32], lends: bool) -> Arc<Domain> {
+    let domain = Domain::new(maximum, running, others);
+    assert_eq!(domain.permits.set_limited(true, Some(held)), 0);
+    let mut domain = Arc::try_unwrap(domain).unwrap_or_else(|_| unreachable!("nobody else has it"));
+    domain.lends = lends;
+    Arc::new(domain)
+}
+
+/// One more processor comes.
+fn comes(domain: &Domain) {
+    for _ in 0..domain.permits.add_held() {
+        protocol::grant(domain);
+    }
+}
+
+#[test]
+fn a_processor_that_was_lent_comes_back_to_the_one_that_waits() {
+    model(|| {
+        let domain = limited(1, 1, 1, &[], true);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || comes(&domain))
+        };
+        blocking_call(&domain, 0);
+        other.join().unwrap();
+        domain.adds_up();
+        let counts = domain.permits.counts();
+        assert_eq!((counts.running, counts.held), (1, 1), "one was lent, and one has come");
+    });
+}
+
+#[test]
+fn an_idle_processor_is_given_away_or_used() {
+    model(|| {
+        let domain = limited(1, 1, 0, &[state::ASLEEP], false);
+        let giver = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                let given = domain.permits.take_idle();
+                if given {
+                    // Another one comes for it.
+                    comes(&domain);
+                }
+            })
+        };
+        protocol::resume(&*domain, &domain.states[0]);
+        assert_eq!(domain.states[0].get(), state::RUNNING);
+        giver.join().unwrap();
+        domain.adds_up();
+        let counts = domain.permits.counts();
+        assert_eq!((counts.running, counts.held), (1, 1));
+    });
+}
+
+#[test]
+fn a_processor_that_is_owed_is_idle_once_its_activation_has_ended() {
+    model(|| {
+        let domain = limited(2, 2, 2, &[], false);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || end(&domain, 1))
+        };
+        assert!(domain.permits.owe_held());
+        // The activation that goes on does so without waiting.
+        blocking_call(&domain, 0);
+        other.join().unwrap();
+        domain.adds_up();
+        let counts = domain.permits.counts();
+        assert_eq!((counts.running, counts.held, counts.maximum), (1, 1, 1));
+        assert!(!domain.permits.take_idle(), "the other one is in use");
+    });
+}
