@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::time::Duration;
-use underpass_node::server::{NodeServer, ServerEnd, ask_status};
+use underpass_node::server::{NodeServer, NodeServerEnd, ask_status};
 use underpass_os::{Directory, cpu, end_signal, quota};
 
 /// The arguments of `underpass node`.
@@ -68,8 +68,8 @@ fn serve(arguments: &NodeArguments) -> anyhow::Result<()> {
         })?;
     println!("divides {processors} processors among the domains of {shown}");
     match server.run() {
-        ServerEnd::Signal => println!("ended by a signal; domains go by their own maximums"),
-        ServerEnd::Replaced => println!("another server has taken over"),
+        NodeServerEnd::Signal => println!("ended by a signal; domains go by their own maximums"),
+        NodeServerEnd::Replaced => println!("another server has taken over"),
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub(crate) const LONGEST: usize = 4096;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum NodeMessage {
     /// A domain wants a page. It runs so many activations now.
     Register { terms: Terms, running: u32 },
     /// The domain has its page and the server's, which come along. It is at this place, of this
@@ -41,7 +41,7 @@ const REFUSED: u32 = 6;
 const STATUS: u32 = 7;
 const STATUS_IS: u32 = 8;
 
-impl Message {
+impl NodeMessage {
     /// The bytes of the message: words of 4 bytes, then perhaps a text.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (words, text): (Vec<u32>, &str) = match self {
@@ -96,16 +96,16 @@ mod tests {
     fn each_message_comes_as_it_was_sent() {
         let terms = Terms { weight: 3, minimum: 1, maximum: 8 };
         for message in [
-            Message::Register { terms, running: 2 },
-            Message::Welcome { place: 125, generation: u32::MAX >> 1, processors: 2 },
-            Message::Mapped,
-            Message::Show { place: 1 },
-            Message::Hide { place: 1 },
-            Message::Refused { version: 2 },
-            Message::Status,
-            Message::StatusIs("{}".to_owned()),
+            NodeMessage::Register { terms, running: 2 },
+            NodeMessage::Welcome { place: 125, generation: u32::MAX >> 1, processors: 2 },
+            NodeMessage::Mapped,
+            NodeMessage::Show { place: 1 },
+            NodeMessage::Hide { place: 1 },
+            NodeMessage::Refused { version: 2 },
+            NodeMessage::Status,
+            NodeMessage::StatusIs("{}".to_owned()),
         ] {
-            assert_eq!(Message::decode(&message.encode()), Some(message));
+            assert_eq!(NodeMessage::decode(&message.encode()), Some(message));
         }
     }
 
@@ -113,8 +113,8 @@ mod tests {
     fn other_bytes_are_no_message() {
         for words in [&[][..], &[0], &[99], &[SHOW], &[SHOW, 0], &[SHOW, 126], &[REGISTER, 99, 1, 0, 1, 0]] {
             let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
-            assert_eq!(Message::decode(&bytes), None, "{words:?}");
+            assert_eq!(NodeMessage::decode(&bytes), None, "{words:?}");
         }
-        assert_eq!(Message::decode(&[1, 0]), None);
+        assert_eq!(NodeMessage::decode(&[1, 0]), None);
     }
 }

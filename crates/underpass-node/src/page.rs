@@ -9,5 +9,5 @@ mod words;
 pub use accounts::{Snapshot, close_row, open_row};
 pub use layout::TransferKind;
 pub use link_word::LinkWord;
-pub use transfers::{Link, ask, asked_by, give, ring, take};
+pub use transfers::{PageLink, ask, asked_by, give, ring, take};
 pub use words::{PageView, PageWords};

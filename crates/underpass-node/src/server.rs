@@ -6,5 +6,5 @@ mod node_server;
 mod reception;
 mod status;
 
-pub use node_server::{NodeServer, ServerEnd};
+pub use node_server::{NodeServer, NodeServerEnd};
 pub use status::ask_status;

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use underpass_node::NAME;
 use underpass_node::page::layout::{LAYOUT_VERSION, LEN, SERVER, TransferKind, at, head, row};
-use underpass_node::page::{Link, PageView, PageWords, take};
-use underpass_node::server::{NodeServer, ServerEnd, ask_status};
+use underpass_node::page::{PageLink, PageView, PageWords, take};
+use underpass_node::server::{NodeServer, NodeServerEnd, ask_status};
 use underpass_os::futex::{self, FutexScope};
-use underpass_os::{Directory, Memory, Socket, Windows, published};
+use underpass_os::{Directory, Memory, MemoryWindows, Socket, published};
 
 /// Far longer than any test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -31,10 +31,10 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 /// A server of two processors in a directory of its own.
 struct Node {
     path: PathBuf,
-    ended: Receiver<ServerEnd>,
+    ended: Receiver<NodeServerEnd>,
 }
 
-fn run(server: NodeServer, end: Sender<ServerEnd>) {
+fn run(server: NodeServer, end: Sender<NodeServerEnd>) {
     thread::spawn(move || end.send(server.run()));
 }
 
@@ -55,14 +55,14 @@ impl Node {
     /// Ends the server, which must have lived until now.
     fn end(self) {
         let next = NodeServer::start(&Directory::at(&self.path), 2, true, None).unwrap();
-        assert_eq!(self.ended.recv_timeout(LIMIT), Ok(ServerEnd::Replaced));
+        assert_eq!(self.ended.recv_timeout(LIMIT), Ok(NodeServerEnd::Replaced));
         drop(next);
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
 /// The server's page, for reading.
-struct ServerPage(Windows);
+struct ServerPage(MemoryWindows);
 
 impl PageView for ServerPage {
     fn read(&self, number: usize) -> u64 {
@@ -89,7 +89,7 @@ impl Played {
         let word = |n: usize| u32::from_ne_bytes(buffer[4 * n..4 * n + 4].try_into().unwrap());
         let (place, generation) = (word(1) as usize, word(2));
         let page = published::adopt_to_write(got.files[0].as_fd(), LEN).unwrap();
-        let server = ServerPage(Windows::new(1, LEN).unwrap());
+        let server = ServerPage(MemoryWindows::new(1, LEN).unwrap());
         server.0.show(0, got.files[1].as_fd()).unwrap();
         assert!(published::adopt_to_write(got.files[1].as_fd(), LEN).is_err(), "that page is the server's");
         socket.send(&3_u32.to_ne_bytes(), &[]).unwrap();
@@ -98,8 +98,8 @@ impl Played {
         played
     }
 
-    fn link(&self) -> Option<Link> {
-        Link::read(&self.page, self.place, self.generation, SERVER)
+    fn link(&self) -> Option<PageLink> {
+        PageLink::read(&self.page, self.place, self.generation, SERVER)
     }
 
     /// Wants so many processors.

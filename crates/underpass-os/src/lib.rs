@@ -36,7 +36,7 @@ pub use memory::published;
 pub use memory::sealed::{SealedMemory, Unsealed};
 pub use memory::shared::{Memory, PayloadFile};
 pub use memory::stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
-pub use memory::windows::{Windows, WritableWindow};
+pub use memory::windows::{MemoryWindows, WritableWindow};
 pub use processes::{dump, end_signal, failpoint, fork, process, processor_time, random, spawn};
 pub use sandbox::{calls, confine, forbidden, landlock};
 pub use sockets::directory::Directory;

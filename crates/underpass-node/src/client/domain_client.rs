@@ -2,12 +2,12 @@
 
 use crate::client::others::Others;
 use crate::page::layout::{PLACES, SERVER};
-use crate::page::{Link, PageWords};
+use crate::page::{PageLink, PageWords};
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::futex::{self, FutexScope};
-use underpass_os::{Windows, WritableWindow};
+use underpass_os::{MemoryWindows, WritableWindow};
 use underpass_seam::TryLock;
 
 /// The client of the activation server in this domain. There is one.
@@ -40,7 +40,7 @@ pub struct DomainClient {
 #[derive(Debug)]
 pub(super) struct Mappings {
     pub(super) own: WritableWindow,
-    pub(super) others: Windows,
+    pub(super) others: MemoryWindows,
 }
 
 impl PageWords for Mappings {
@@ -89,7 +89,7 @@ impl DomainClient {
         if let Some(mappings) = self.mappings.get() {
             return Ok(mappings);
         }
-        let new = Mappings { own: WritableWindow::new(LEN)?, others: Windows::new(PLACES, LEN)? };
+        let new = Mappings { own: WritableWindow::new(LEN)?, others: MemoryWindows::new(PLACES, LEN)? };
         Ok(self.mappings.get_or_init(|| new))
     }
 
@@ -123,8 +123,8 @@ impl DomainClient {
 impl Session {
     /// The link to the domain at `place`, if one is there.
     #[inline]
-    pub(super) fn link(&self, place: usize) -> Option<Link> {
-        Link::read(self.pages, self.place, self.generation, place)
+    pub(super) fn link(&self, place: usize) -> Option<PageLink> {
+        PageLink::read(self.pages, self.place, self.generation, place)
     }
 
     /// The page of the domain at `place`, for reading.
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// The links to all other domains, from the place `first` on.
-    pub(super) fn links_from(self, first: usize) -> impl Iterator<Item = Link> {
+    pub(super) fn links_from(self, first: usize) -> impl Iterator<Item = PageLink> {
         (0..PLACES)
             .map(move |n| (first + n) % PLACES)
             .filter(|&place| place != SERVER)

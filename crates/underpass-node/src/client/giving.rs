@@ -3,7 +3,7 @@
 
 use crate::client::domain_client::{DomainClient, Session};
 use crate::page::layout::{SERVER, TransferKind, at, head, row};
-use crate::page::{Link, LinkWord, PageView, PageWords, give};
+use crate::page::{LinkWord, PageLink, PageView, PageWords, give};
 use std::sync::atomic::Ordering;
 use underpass_processor::Pool;
 
@@ -18,7 +18,7 @@ impl Session {
 
     /// G2 and G3, of a processor that the caller has taken out of those that the domain holds.
     /// Returns `false` if the domain is gone; then the caller has the processor still.
-    fn give(&self, link: &Link, kind: TransferKind) -> bool {
+    fn give(&self, link: &PageLink, kind: TransferKind) -> bool {
         let given = give(self.pages, link, kind);
         if given {
             self.wake(link.place);
@@ -38,10 +38,11 @@ impl Session {
     }
 
     /// The next domain that wants a processor.
-    fn find_wanting(&self, client: &DomainClient) -> Option<Link> {
+    fn find_wanting(&self, client: &DomainClient) -> Option<PageLink> {
         // Relaxed: any place to begin at is right.
         let first = client.next.load(Ordering::Relaxed);
-        let wants = |link: &Link| self.page_of(link.place).read(head::READY) != 0 && link.holds(self.pages);
+        let wants =
+            |link: &PageLink| self.page_of(link.place).read(head::READY) != 0 && link.holds(self.pages);
         let found = self.links_from(first).find(wants)?;
         client.next.store(found.place + 1, Ordering::Relaxed);
         Some(found)
@@ -160,7 +161,7 @@ impl DomainClient {
     }
 
     /// For how many processors the link's other end has asked since the link began.
-    pub(super) fn asked_by(session: &Session, link: &Link) -> u32 {
+    pub(super) fn asked_by(session: &Session, link: &PageLink) -> u32 {
         crate::page::asked_by(&session.page_of(link.place), link)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::domain_client::{DomainClient, Session};
 use crate::client::taker::Taker;
-use crate::messages::{LONGEST, Message, NAME};
+use crate::messages::{LONGEST, NAME, NodeMessage};
 use crate::page::PageWords;
 use crate::page::layout::{PLACES, SERVER, head};
 use crate::policy::Terms;
@@ -67,14 +67,14 @@ impl DomainClient {
     fn register(&'static self, socket: &Socket, pool: &'static Pool) -> io::Result<Taker> {
         let terms = Terms { weight: weight(), minimum: 0, maximum: pool.own_maximum() as u32 };
         let running = pool.running() as u32;
-        socket.send(&Message::Register { terms, running }.encode(), &[])?;
+        socket.send(&NodeMessage::Register { terms, running }.encode(), &[])?;
         if !socket.wait(deadline_ns(PATIENCE))? {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut buffer = [0; LONGEST];
         let got = socket.receive(&mut buffer)?;
-        let welcome = Message::decode(&buffer[..got.len]);
-        let (Some(Message::Welcome { place, generation, processors }), [page, server]) =
+        let welcome = NodeMessage::decode(&buffer[..got.len]);
+        let (Some(NodeMessage::Welcome { place, generation, processors }), [page, server]) =
             (welcome, &got.files[..])
         else {
             return Err(io::ErrorKind::InvalidData.into());
@@ -88,7 +88,7 @@ impl DomainClient {
         self.wanted.store(0, Ordering::Relaxed);
         self.processors.store(processors, Ordering::Relaxed);
         self.set_identity(Some((place, generation)));
-        socket.send(&Message::Mapped.encode(), &[])?;
+        socket.send(&NodeMessage::Mapped.encode(), &[])?;
         let session = Session { pages, place, generation, most: processors };
         Ok(Taker::new(self, session, pool))
     }

@@ -2,9 +2,9 @@
 
 use crate::client::domain_client::{DomainClient, Session};
 use crate::client::giving::bell_for;
-use crate::messages::{LONGEST, Message};
+use crate::messages::{LONGEST, NodeMessage};
 use crate::page::layout::{PLACES, SERVER, TransferKind, head};
-use crate::page::{Link, PageView, PageWords, take};
+use crate::page::{PageLink, PageView, PageWords, take};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -106,9 +106,9 @@ impl Taker {
                 Err(_) => return Server::Gone,
             };
             let others = &self.session.pages.others;
-            let done = match (Message::decode(&buffer[..got.len]), &got.files[..]) {
-                (Some(Message::Show { place }), [page]) => others.show(place, page.as_fd()),
-                (Some(Message::Hide { place }), []) => others.hide(place),
+            let done = match (NodeMessage::decode(&buffer[..got.len]), &got.files[..]) {
+                (Some(NodeMessage::Show { place }), [page]) => others.show(place, page.as_fd()),
+                (Some(NodeMessage::Hide { place }), []) => others.hide(place),
                 _ => Ok(()),
             };
             if done.is_err() {
@@ -133,7 +133,7 @@ impl Taker {
 
     /// Owes what the domain of the link has asked for since the last time. What it does not have,
     /// it does not owe.
-    fn answer(&mut self, link: &Link) {
+    fn answer(&mut self, link: &PageLink) {
         let asked = DomainClient::asked_by(&self.session, link);
         let (generation, answered) = &mut self.answered[link.place];
         if *generation != link.generation {

@@ -14,7 +14,7 @@ pub fn open_row(page: &impl PageWords, place: usize, generation: u32) {
         link_word::open(page.word(kind.taken(place)), generation);
     }
     let there = LinkWord { count: 1, generation, closed: false };
-    // SYNC with the read of `LINK` in `Link::read`: the open row.
+    // SYNC with the read of `LINK` in `PageLink::read`: the open row.
     page.word(at(place, row::LINK)).store(there.pack(), Ordering::Release);
     ring(page, place);
 }
@@ -22,7 +22,7 @@ pub fn open_row(page: &impl PageWords, place: usize, generation: u32) {
 /// S1 to S3: the domain at `place` has ended. Returns what S4 adds to the base of the owner of
 /// `page`, modulo 2³².
 pub fn close_row(page: &impl PageWords, place: usize) -> u32 {
-    // SYNC with the read of `LINK` in `Link::read`. A party that has read it before finds its row
+    // SYNC with the read of `LINK` in `PageLink::read`. A party that has read it before finds its row
     // closed.
     page.word(at(place, row::LINK)).store(0, Ordering::Release);
     TransferKind::ALL.into_iter().fold(0, |sum: u32, kind| {

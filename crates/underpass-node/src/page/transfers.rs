@@ -7,7 +7,7 @@ use underpass_seam::atomic::Ordering;
 
 /// The two ends of a link, as its owner sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct PageLink {
     /// The owner's place.
     pub own_place: usize,
     /// The owner's generation.
@@ -18,7 +18,7 @@ pub struct Link {
     pub generation: u32,
 }
 
-impl Link {
+impl PageLink {
     /// The link of the domain at `own_place` to `place`, as its own page says. `None` if no domain
     /// is there.
     pub fn read(page: &impl PageView, own_place: usize, own_generation: u32, place: usize) -> Option<Self> {
@@ -37,7 +37,7 @@ impl Link {
 /// G2 and G3: gives the processor that the caller has taken out of its permits. Returns `false` if
 /// the domain is gone; then the caller keeps the processor. Otherwise the caller wakes the sleepers
 /// of the bell.
-pub fn give(page: &impl PageWords, link: &Link, kind: TransferKind) -> bool {
+pub fn give(page: &impl PageWords, link: &PageLink, kind: TransferKind) -> bool {
     let given = link_word::add(page.word(kind.given(link.place)), link.generation, |_| true);
     if given {
         ring(page, link.place);
@@ -50,7 +50,7 @@ pub fn give(page: &impl PageWords, link: &Link, kind: TransferKind) -> bool {
 pub fn take(
     page: &impl PageWords,
     other: &impl PageView,
-    link: &Link,
+    link: &PageLink,
     kind: TransferKind,
     most: u32,
 ) -> bool {
@@ -63,7 +63,7 @@ pub fn take(
 }
 
 /// Asks the other for one processor. The caller wakes the sleepers of the bell.
-pub fn ask(page: &impl PageWords, link: &Link) {
+pub fn ask(page: &impl PageWords, link: &PageLink) {
     let word = page.word(at(link.place, row::ASKED));
     let mut bits = word.load(Ordering::Relaxed);
     loop {
@@ -80,7 +80,7 @@ pub fn ask(page: &impl PageWords, link: &Link) {
 }
 
 /// For how many processors the other has asked since the link began, modulo 2³².
-pub fn asked_by(other: &impl PageView, link: &Link) -> u32 {
+pub fn asked_by(other: &impl PageView, link: &PageLink) -> u32 {
     let asked = LinkWord::unpack(other.read(at(link.own_place, row::ASKED)));
     if asked.generation == link.own_generation { asked.count } else { 0 }
 }

@@ -3,7 +3,7 @@
 use crate::page::layout::{SERVER, TransferKind, head};
 use crate::page::{PageView, PageWords, Snapshot, ask, give, take};
 use crate::policy::{Decision, DomainId};
-use crate::server::member::Member;
+use crate::server::member::RegisteredDomain;
 use crate::server::node_server::NodeServer;
 use std::sync::atomic::Ordering;
 use underpass_os::Memory;
@@ -68,7 +68,7 @@ impl NodeServer {
     }
 
     /// The registered domains.
-    fn registered(&self) -> impl Iterator<Item = (&Member, DomainId)> {
+    fn registered(&self) -> impl Iterator<Item = (&RegisteredDomain, DomainId)> {
         self.members.iter().filter_map(|member| Some((member, member.id?)))
     }
 
@@ -157,7 +157,7 @@ impl NodeServer {
     }
 
     /// Does something to the domain of this name, and wakes it.
-    fn with(&self, id: DomainId, what: impl FnOnce(&Self, &Member)) {
+    fn with(&self, id: DomainId, what: impl FnOnce(&Self, &RegisteredDomain)) {
         if let Some(member) = self.members.iter().find(|member| member.id == Some(id)) {
             what(self, member);
             self.wake(member.place);

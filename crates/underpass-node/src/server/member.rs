@@ -1,7 +1,7 @@
 //! What the server knows of one registered domain.
 
-use crate::messages::Message;
-use crate::page::Link;
+use crate::messages::NodeMessage;
+use crate::page::PageLink;
 use crate::page::layout::{LEN, SERVER};
 use crate::policy::{DomainId, ProcessorTime, Terms};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use underpass_os::{Memory, Socket, processor_time, published};
 
 /// One registered domain.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct RegisteredDomain {
     /// The receptionist's number of its connection.
     pub(super) connection: u64,
     socket: Arc<Socket>,
@@ -48,7 +48,7 @@ pub(super) struct Applicant {
     pub(super) running: u32,
 }
 
-impl Member {
+impl RegisteredDomain {
     /// Makes a page for a domain.
     pub(super) fn new(applicant: Applicant, place: usize, generation: u32) -> io::Result<Self> {
         let (page, file) = published::create_for_two("underpass-page", LEN)?;
@@ -74,8 +74,8 @@ impl Member {
     }
 
     /// The server's link to it.
-    pub(super) fn link(&self, server_generation: u32) -> Link {
-        Link {
+    pub(super) fn link(&self, server_generation: u32) -> PageLink {
+        PageLink {
             own_place: SERVER,
             own_generation: server_generation,
             place: self.place,
@@ -84,7 +84,7 @@ impl Member {
     }
 
     /// Sends it a message. It never waits.
-    pub(super) fn send(&self, message: &Message, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send(&self, message: &NodeMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.socket.send(&message.encode(), files)
     }
 

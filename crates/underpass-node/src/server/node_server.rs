@@ -1,12 +1,12 @@
 //! The main thread of the server: which domains are registered, and its sleep.
 
-use crate::messages::{Message, NAME};
+use crate::messages::{NAME, NodeMessage};
 use crate::page::layout::{LAYOUT_VERSION, LEN, PLACES, SERVER, at, row};
 use crate::page::{PageView, close_row, open_row, ring};
 use crate::policy::{Decision, NodePolicy, Rules};
 use crate::server::look::Looks;
-use crate::server::member::{Applicant, Member};
-use crate::server::reception::{Event, Reception};
+use crate::server::member::{Applicant, RegisteredDomain};
+use crate::server::reception::{NodeEvent, Reception};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, FutexScope, Watch, Watched};
 use underpass_os::{Directory, Listening, Memory, published, random};
 
-pub use crate::server::reception::ServerEnd;
+pub use crate::server::reception::NodeServerEnd;
 
 /// Events between two looks.
 const EVENTS: usize = 64;
@@ -29,7 +29,7 @@ const GRACE: u64 = 50_000_000;
 /// A server of one user's domains. [The module's page](super) says what it does.
 #[derive(Debug)]
 pub struct NodeServer {
-    events: Receiver<Event>,
+    events: Receiver<NodeEvent>,
     /// What the main thread sleeps on, beside the bells of domains.
     doorbell: Arc<AtomicU32>,
     reception: JoinHandle<()>,
@@ -40,7 +40,7 @@ pub struct NodeServer {
     file: OwnedFd,
     pub(super) generation: u32,
     next_generation: u32,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<RegisteredDomain>,
     pub(super) looks: Looks,
     /// What the policy has decided and is to be done.
     pub(super) decided: Vec<Decision>,
@@ -91,13 +91,13 @@ impl NodeServer {
     }
 
     /// Runs until a signal comes or another server takes over.
-    pub fn run(mut self) -> ServerEnd {
+    pub fn run(mut self) -> NodeServerEnd {
         loop {
             let doorbell = self.doorbell.load(Ordering::Acquire);
             let bells = self.bells();
             for _ in 0..EVENTS {
                 match self.events.try_recv() {
-                    Ok(Event::End(end)) => return self.end(end),
+                    Ok(NodeEvent::End(end)) => return self.end(end),
                     Ok(event) => self.handle(event),
                     Err(_) => break,
                 }
@@ -127,17 +127,17 @@ impl NodeServer {
         watch.wait(deadline);
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: NodeEvent) {
         match event {
-            Event::Applies(applicant) => self.admit(applicant),
-            Event::Mapped(connection) => self.register(connection),
-            Event::Gone(connection) => self.settle(connection),
-            Event::Status(socket) => {
-                let status = Message::StatusIs(self.status().to_string());
+            NodeEvent::Applies(applicant) => self.admit(applicant),
+            NodeEvent::Mapped(connection) => self.register(connection),
+            NodeEvent::Gone(connection) => self.settle(connection),
+            NodeEvent::Status(socket) => {
+                let status = NodeMessage::StatusIs(self.status().to_string());
                 // One who asks and does not read gets nothing.
                 let _ = socket.send(&status.encode(), &[]);
             }
-            Event::End(_) => {}
+            NodeEvent::End(_) => {}
         }
     }
 
@@ -148,13 +148,14 @@ impl NodeServer {
         let again = self.members.iter().any(|member| member.connection == applicant.connection);
         let socket = applicant.socket.clone();
         let generation = self.next_generation();
-        let member =
-            place.filter(|_| !again).and_then(|place| Member::new(applicant, place, generation).ok());
+        let member = place
+            .filter(|_| !again)
+            .and_then(|place| RegisteredDomain::new(applicant, place, generation).ok());
         let Some(member) = member else {
-            let _ = socket.send(&Message::Refused { version: LAYOUT_VERSION }.encode(), &[]);
+            let _ = socket.send(&NodeMessage::Refused { version: LAYOUT_VERSION }.encode(), &[]);
             return socket.hang_up();
         };
-        let welcome = Message::Welcome { place: member.place, generation, processors: self.processors };
+        let welcome = NodeMessage::Welcome { place: member.place, generation, processors: self.processors };
         if member.send(&welcome, &[member.file(), self.file.as_fd()]).is_err() {
             return member.hang_up();
         }
@@ -175,8 +176,8 @@ impl NodeServer {
         let new = &self.members[at];
         let others = || self.members.iter().filter(|member| member.id.is_some());
         for other in others() {
-            let told = new.send(&Message::Show { place: other.place }, &[other.file()]).is_ok();
-            let tells = other.send(&Message::Show { place: new.place }, &[new.file()]).is_ok();
+            let told = new.send(&NodeMessage::Show { place: other.place }, &[other.file()]).is_ok();
+            let tells = other.send(&NodeMessage::Show { place: new.place }, &[new.file()]).is_ok();
             // One that does not read is as one that has ended.
             if !told {
                 new.hang_up();
@@ -208,7 +209,7 @@ impl NodeServer {
         for other in &mut self.members {
             if other.id.is_some() {
                 other.base = other.base.wrapping_add(close_row(&other.page, gone.place));
-                if other.send(&Message::Hide { place: gone.place }, &[]).is_err() {
+                if other.send(&NodeMessage::Hide { place: gone.place }, &[]).is_err() {
                     other.hang_up();
                 }
             }
@@ -220,7 +221,7 @@ impl NodeServer {
     }
 
     /// Has a domain look.
-    pub(super) fn notify(&self, member: &Member) {
+    pub(super) fn notify(&self, member: &RegisteredDomain) {
         ring(&self.page, member.place);
         self.wake(member.place);
     }
@@ -232,7 +233,7 @@ impl NodeServer {
 
     /// The end: every domain finds its socket closed. The receptionist has ended, and removes the
     /// name.
-    fn end(self, end: ServerEnd) -> ServerEnd {
+    fn end(self, end: NodeServerEnd) -> NodeServerEnd {
         for member in &self.members {
             member.hang_up();
         }

@@ -1,6 +1,6 @@
 //! The receptionist: accepts connections, reads messages, and notices that a domain has ended.
 
-use crate::messages::{LONGEST, Message};
+use crate::messages::{LONGEST, NodeMessage};
 use crate::page::layout::PLACES;
 use crate::server::member::Applicant;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use underpass_os::{Connected, Listening, Poller, Ready, Socket, process};
 
 /// What the main thread is told.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum NodeEvent {
     /// A domain wants to register.
     Applies(Applicant),
     /// The domain of this connection has mapped its page.
@@ -24,12 +24,12 @@ pub(super) enum Event {
     /// Somebody asks for the status.
     Status(Arc<Socket>),
     /// The server is to end.
-    End(ServerEnd),
+    End(NodeServerEnd),
 }
 
 /// Why a server has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerEnd {
+pub enum NodeServerEnd {
     /// By a signal.
     Signal,
     /// Another server has taken its name over.
@@ -46,7 +46,7 @@ pub(super) struct Reception {
     poller: Poller,
     connections: HashMap<u64, Arc<Socket>>,
     next: u64,
-    tell: SyncSender<Event>,
+    tell: SyncSender<NodeEvent>,
     /// The bell of the main thread.
     doorbell: Arc<AtomicU32>,
 }
@@ -55,7 +55,7 @@ impl Reception {
     pub(super) fn new(
         listening: Arc<Listening>,
         signals: Option<BorrowedFd<'static>>,
-        tell: SyncSender<Event>,
+        tell: SyncSender<NodeEvent>,
         doorbell: Arc<AtomicU32>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
@@ -74,7 +74,7 @@ impl Reception {
                 let goes_on = match ready {
                     Ready::File(LISTENING) => self.accept(),
                     Ready::File(SIGNALS) => {
-                        self.tell(Event::End(ServerEnd::Signal));
+                        self.tell(NodeEvent::End(NodeServerEnd::Signal));
                         false
                     }
                     Ready::File(connection) => self.read(connection),
@@ -88,7 +88,7 @@ impl Reception {
     }
 
     /// Tells the main thread. Returns `false` if that has ended.
-    fn tell(&self, event: Event) -> bool {
+    fn tell(&self, event: NodeEvent) -> bool {
         let told = self.tell.send(event).is_ok();
         // SYNC with the load of the doorbell before the main thread's sleep. The channel itself
         // synchronizes.
@@ -117,7 +117,7 @@ impl Reception {
     fn look_at_name(&self) -> bool {
         let replaced = self.listening.standing().is_replaced();
         if replaced {
-            self.tell(Event::End(ServerEnd::Replaced));
+            self.tell(NodeEvent::End(NodeServerEnd::Replaced));
         }
         !replaced
     }
@@ -126,18 +126,18 @@ impl Reception {
         let Some(socket) = self.connections.get(&connection).cloned() else { return true };
         let mut buffer = [0; LONGEST];
         let message = match socket.receive_plain(&mut buffer) {
-            Ok(got) if got.len > 0 && !got.cut => Message::decode(&buffer[..got.len]),
+            Ok(got) if got.len > 0 && !got.cut => NodeMessage::decode(&buffer[..got.len]),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
             _ => None,
         };
         match message {
-            Some(Message::Register { terms, running }) => {
+            Some(NodeMessage::Register { terms, running }) => {
                 let Ok(peer) = socket.peer() else { return self.forget(connection) };
                 let pid = peer.pid.unsigned_abs();
-                self.tell(Event::Applies(Applicant { connection, socket, pid, terms, running }))
+                self.tell(NodeEvent::Applies(Applicant { connection, socket, pid, terms, running }))
             }
-            Some(Message::Mapped) => self.tell(Event::Mapped(connection)),
-            Some(Message::Status) => self.tell(Event::Status(socket)),
+            Some(NodeMessage::Mapped) => self.tell(NodeEvent::Mapped(connection)),
+            Some(NodeMessage::Status) => self.tell(NodeEvent::Status(socket)),
             _ => self.forget(connection),
         }
     }
@@ -147,6 +147,6 @@ impl Reception {
         if let Some(socket) = self.connections.remove(&connection) {
             self.poller.remove(&*socket);
         }
-        self.tell(Event::Gone(connection)) && self.look_at_name()
+        self.tell(NodeEvent::Gone(connection)) && self.look_at_name()
     }
 }

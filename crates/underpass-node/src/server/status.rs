@@ -1,6 +1,6 @@
 //! What the server tells of itself.
 
-use crate::messages::{Message, NAME};
+use crate::messages::{NAME, NodeMessage};
 use crate::page::PageView;
 use crate::page::layout::head;
 use crate::policy::Obedience;
@@ -15,15 +15,15 @@ use underpass_os::{Directory, Socket};
 const LONGEST_STATUS: usize = 1 << 16;
 
 /// The status of a server, which is shown as JSON.
-pub(super) struct Status<'a>(&'a NodeServer);
+pub(super) struct StatusReport<'a>(&'a NodeServer);
 
 impl NodeServer {
-    pub(super) fn status(&self) -> Status<'_> {
-        Status(self)
+    pub(super) fn status(&self) -> StatusReport<'_> {
+        StatusReport(self)
     }
 }
 
-impl Display for Status<'_> {
+impl Display for StatusReport<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let server = self.0;
         let (processors, free, looks) = (server.processors, server.policy.free(), server.looks.count);
@@ -57,14 +57,14 @@ impl Display for Status<'_> {
 /// within `patience`.
 pub fn ask_status(directory: &Directory, patience: Duration) -> io::Result<String> {
     let socket = Socket::connect(directory, NAME)?;
-    socket.send(&Message::Status.encode(), &[])?;
+    socket.send(&NodeMessage::Status.encode(), &[])?;
     if !socket.wait(deadline_ns(patience))? {
         return Err(io::ErrorKind::TimedOut.into());
     }
     let mut buffer = vec![0; LONGEST_STATUS];
     let got = socket.receive_plain(&mut buffer)?;
-    match Message::decode(&buffer[..got.len]) {
-        Some(Message::StatusIs(text)) => Ok(text),
+    match NodeMessage::decode(&buffer[..got.len]) {
+        Some(NodeMessage::StatusIs(text)) => Ok(text),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the server speaks another version")),
     }
 }

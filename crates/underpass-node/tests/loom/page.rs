@@ -7,7 +7,7 @@ use loom::thread;
 use std::collections::HashMap;
 use underpass_node::page::layout::{SERVER, TransferKind, at, row};
 use underpass_node::page::{
-    Link, PageView, PageWords, Snapshot, ask, asked_by, close_row, give, open_row, take,
+    PageLink, PageView, PageWords, Snapshot, ask, asked_by, close_row, give, open_row, take,
 };
 
 /// The processors of the machine.
@@ -37,11 +37,11 @@ impl PageWords for Rows {
     }
 }
 
-fn link(own_place: usize, place: usize) -> Link {
-    Link { own_place, own_generation: 1, place, generation: 1 }
+fn link(own_place: usize, place: usize) -> PageLink {
+    PageLink { own_place, own_generation: 1, place, generation: 1 }
 }
 
-fn takes(page: &Rows, from: &Rows, link: Link) -> u32 {
+fn takes(page: &Rows, from: &Rows, link: PageLink) -> u32 {
     u32::from(take(page, from, &link, TransferKind::Kept, MOST))
 }
 
@@ -102,7 +102,7 @@ fn a_late_gift_does_not_reach_the_next_domain_of_the_place() {
         open_row(&*b, A, 2);
         let given = giver.join().unwrap();
         assert_eq!(base, if given { u32::MAX } else { 0 }, "it was of the first domain");
-        let next = Link::read(&*b, B, 1, A).unwrap();
+        let next = PageLink::read(&*b, B, 1, A).unwrap();
         assert_eq!(next.generation, 2);
         assert!(!link(B, A).holds(&*b) && next.holds(&*b));
         // The new row is as if nothing had been given.
@@ -195,7 +195,7 @@ fn a_domain_that_comes_is_in_the_list_with_an_open_row() {
             let b = b.clone();
             thread::spawn(move || open_row(&*b, A, 2))
         };
-        if let Some(found) = Link::read(&*b, B, 1, A) {
+        if let Some(found) = PageLink::read(&*b, B, 1, A) {
             assert_eq!(found.generation, 2);
             assert!(give(&*b, &found, TransferKind::Kept), "the row is open before the link is set");
         }
@@ -217,8 +217,8 @@ fn a_reader_that_finds_the_same_link_twice_has_read_one_domains_words() {
                 open_row(&*b, A, 2);
             })
         };
-        if let Some(found) = Link::read(&*b, B, 1, A) {
-            let shown = Link::read(&*a, A, 1, B).map(|link| link.generation);
+        if let Some(found) = PageLink::read(&*b, B, 1, A) {
+            let shown = PageLink::read(&*a, A, 1, B).map(|link| link.generation);
             if found.holds(&*b) && found.generation == 2 {
                 assert_eq!(shown, Some(7));
             }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The mappings, for reading, of memory that other domains publish. All are of one size.
 #[derive(Debug)]
-pub struct Windows {
+pub struct MemoryWindows {
     /// The mapping of all places. Dropping it unmaps what is shown there.
     all: Memory,
     /// What places without a domain show.
@@ -22,7 +22,7 @@ pub struct Windows {
     len: usize,
 }
 
-impl Windows {
+impl MemoryWindows {
     /// So many places of `len` bytes each, which show zeros. `len` is a multiple of the page size.
     ///
     /// # Errors
@@ -32,9 +32,9 @@ impl Windows {
     /// ```
     /// use std::os::fd::AsFd;
     /// use std::sync::atomic::Ordering;
-    /// use underpass_os::{Windows, published};
+    /// use underpass_os::{MemoryWindows, published};
     ///
-    /// let windows = Windows::new(8, 4096)?;
+    /// let windows = MemoryWindows::new(8, 4096)?;
     /// let (other, file) = published::create("example", 4096)?;
     /// other.words()[3].store(7, Ordering::Release);
     /// windows.show(5, file.as_fd())?;
@@ -115,7 +115,7 @@ impl Windows {
     }
 }
 
-/// As [`Windows`], one place that this domain writes, together with a peer. Without a peer, what is
+/// As [`MemoryWindows`], one place that this domain writes, together with a peer. Without a peer, what is
 /// written there is lost.
 #[derive(Debug)]
 pub struct WritableWindow {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_reader_finds_the_old_bytes_or_the_new_ones() {
-        let windows = Windows::new(2, 4096).unwrap();
+        let windows = MemoryWindows::new(2, 4096).unwrap();
         let (one, file) = published::create("test", 4096).unwrap();
         one.words().iter().for_each(|word| word.store(7, Ordering::Release));
         thread::scope(|scope| {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn memory_of_another_size_or_without_seals_is_not_shown() {
-        let windows = Windows::new(2, 4096).unwrap();
+        let windows = MemoryWindows::new(2, 4096).unwrap();
         let (_memory, file) = published::create("test", 8192).unwrap();
         assert_eq!(windows.show(0, file.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
         let (_memory, file) = published::create_for_two("test", 4096).unwrap();

@@ -448,47 +448,6 @@ fn the_monitor_takes_the_permit_as_a_blocking_call_begins() {
 }
 
 #[test]
-fn a_greater_maximum_reaches_a_waiter() {
-    model(|| {
-        let domain = Domain::new(1, 1, &[state::DETACHED]);
-        let other = {
-            let domain = domain.clone();
-            thread::spawn(move || protocol::regain(&*domain, &domain.states[1], state::DETACHED))
-        };
-        for _ in 0..domain.permits.set_maximum(2) {
-            protocol::grant(&*domain);
-        }
-        other.join().unwrap();
-        assert_eq!(domain.states[1].get(), state::RUNNING);
-        domain.adds_up();
-        assert_eq!(domain.permits.counts().running, 2);
-    });
-}
-
-#[test]
-fn a_smaller_maximum_sends_one_away_and_lets_it_back() {
-    model(|| {
-        let domain = Domain::new(2, 2, &[]);
-        let other = {
-            let domain = domain.clone();
-            thread::spawn(move || {
-                if domain.states[1].advance(state::RUNNING, state::PREEMPTING) {
-                    protocol::give_way(&*domain, &domain.states[1]);
-                }
-                assert_eq!(domain.states[1].get(), state::RUNNING);
-                end(&domain, 1);
-            })
-        };
-        assert_eq!(domain.permits.set_maximum(1), 0);
-        blocking_call(&domain, 0);
-        end(&domain, 0);
-        other.join().unwrap();
-        domain.adds_up();
-        assert_eq!(domain.permits.counts().running, 0);
-    });
-}
-
-#[test]
 fn three_in_turn() {
     bounded(2, || {
         let domain = Domain::new(1, 1, &[state::DETACHED, state::DETACHED]);

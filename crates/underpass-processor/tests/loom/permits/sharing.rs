@@ -1,4 +1,4 @@
-//! Processors that change hands while activations come and go.
+//! Processors that change hands, and maximums that change, while activations come and go.
 
 use super::*;
 
@@ -73,5 +73,46 @@ fn a_processor_that_is_owed_is_idle_once_its_activation_has_ended() {
         let counts = domain.permits.counts();
         assert_eq!((counts.running, counts.held, counts.maximum), (1, 1, 1));
         assert!(!domain.permits.take_idle(), "the other one is in use");
+    });
+}
+
+#[test]
+fn a_greater_maximum_reaches_a_waiter() {
+    model(|| {
+        let domain = Domain::new(1, 1, &[state::DETACHED]);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || protocol::regain(&*domain, &domain.states[1], state::DETACHED))
+        };
+        for _ in 0..domain.permits.set_maximum(2) {
+            protocol::grant(&*domain);
+        }
+        other.join().unwrap();
+        assert_eq!(domain.states[1].get(), state::RUNNING);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 2);
+    });
+}
+
+#[test]
+fn a_smaller_maximum_sends_one_away_and_lets_it_back() {
+    model(|| {
+        let domain = Domain::new(2, 2, &[]);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                if domain.states[1].advance(state::RUNNING, state::PREEMPTING) {
+                    protocol::give_way(&*domain, &domain.states[1]);
+                }
+                assert_eq!(domain.states[1].get(), state::RUNNING);
+                end(&domain, 1);
+            })
+        };
+        assert_eq!(domain.permits.set_maximum(1), 0);
+        blocking_call(&domain, 0);
+        end(&domain, 0);
+        other.join().unwrap();
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 0);
     });
 }
