@@ -146,7 +146,7 @@ fn a_domain_that_writes_anything_costs_others_nothing_in_the_end() {
                 0 => noise.next(),
                 1 => u64::MAX,
                 // Words that look right.
-                _ => noise.next() % 4 | u64::from(liar.generation) << 32,
+                _ => (noise.next() % 4) | (u64::from(liar.generation) << 32),
             };
             liar.page.word(number).store(value, Ordering::Release);
         }
