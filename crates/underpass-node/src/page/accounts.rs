@@ -22,8 +22,8 @@ pub fn open_row(page: &impl PageWords, place: usize, generation: u32) {
 /// S1 to S3: the domain at `place` has ended. Returns what S4 adds to the base of the owner of
 /// `page`, modulo 2³².
 pub fn close_row(page: &impl PageWords, place: usize) -> u32 {
-    // SYNC with the read of `LINK` in `PageLink::read`. A party that has read it before finds its row
-    // closed.
+    // SYNC with the read of `LINK` in `PageLink::read`. A party that has read it before finds its
+    // row closed.
     page.word(at(place, row::LINK)).store(0, Ordering::Release);
     TransferKind::ALL.into_iter().fold(0, |sum: u32, kind| {
         let taken = link_word::close(page.word(kind.taken(place))).count;

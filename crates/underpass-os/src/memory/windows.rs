@@ -115,8 +115,8 @@ impl MemoryWindows {
     }
 }
 
-/// As [`MemoryWindows`], one place that this domain writes, together with a peer. Without a peer, what is
-/// written there is lost.
+/// As [`MemoryWindows`], one place that this domain writes, together with a peer. Without a peer,
+/// what is written there is lost.
 #[derive(Debug)]
 pub struct WritableWindow {
     memory: Memory,
