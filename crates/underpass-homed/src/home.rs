@@ -1,7 +1,8 @@
 //! The home of an object: the one domain that changes it.
 
+use crate::calibration::CalibrationLines;
 use crate::errors::PublishError;
-use crate::layout::{GENERATION, LAYOUT, SHAPE, VERSION, words_of};
+use crate::layout::{GENERATION, LAYOUT, SHAPE, VERSION, lines_of, words_of};
 use crate::open::{ObjectOpen, OpenObjectError, OpenedObject};
 use crate::versions::{end, publish};
 use crate::words::{HomeWords, Words};
@@ -10,7 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use underpass_os::{clock, fork};
-use underpass_rpc::Service;
+use underpass_rpc::{CallError, Service};
 use underpass_seam::atomic::Ordering;
 use underpass_shared::{Shareable, bytes_of, mix, shape_of};
 use underpass_sync::{Mutex, MutexGuard, PoisonError};
@@ -103,6 +104,7 @@ struct Opener {
     shape: u64,
     generation: u64,
     file: OwnedFd,
+    calibration: CalibrationLines,
 }
 
 impl ObjectOpen for Opener {
@@ -112,6 +114,15 @@ impl ObjectOpen for Opener {
         }
         let memory = self.file.try_clone().map_err(|_| OpenObjectError::NoResources)?;
         Ok(OpenedObject { generation: self.generation, ahead_ns: clock::ahead_ns(), memory })
+    }
+
+    fn calibration(&self) -> Result<OwnedFd, OpenObjectError> {
+        self.calibration.file().map_err(|_| OpenObjectError::NoResources)
+    }
+
+    fn touch(&self, lines: u32) -> Result<(), CallError> {
+        self.calibration.touch(lines);
+        Ok(())
     }
 }
 
@@ -134,7 +145,8 @@ impl<T: Shareable> ObjectHome<T> {
         words.word(GENERATION).store(generation, Ordering::Relaxed);
         publish(&words, 1, clock::now_ns(), bytes_of(&initial));
         let newest = Mutex::new(Newest { number: 1, value: initial });
-        let service = ObjectOpen::serve(Opener { shape: shape::<T>(), generation, file });
+        let calibration = CalibrationLines::of(lines_of(size_of::<T>()));
+        let service = ObjectOpen::serve(Opener { shape: shape::<T>(), generation, file, calibration });
         Ok((service, Self(Arc::new(Kept { newest, words, generation }))))
     }
 

@@ -49,6 +49,16 @@ pub(crate) const fn words_of(bytes: usize) -> usize {
     FIRST_SLOT + SLOTS as usize * slot_words(bytes)
 }
 
+/// Cache lines that a reader copies: those of a slot, and that of the header.
+pub(crate) const fn lines_of(bytes: usize) -> usize {
+    slot_words(bytes) / LINE + 1
+}
+
+/// Words of as many lines.
+pub(crate) const fn words_of_lines(lines: usize) -> usize {
+    lines * LINE
+}
+
 /// Where the slot of `version` begins.
 #[inline]
 pub(crate) const fn slot(version: u64, bytes: usize) -> usize {
@@ -58,3 +68,4 @@ pub(crate) const fn slot(version: u64, bytes: usize) -> usize {
 const _: () = assert!(slot(SLOTS - 1, 100) + DATA + 13 <= words_of(100));
 // A small object takes one line beside the line of the header.
 const _: () = assert!(slot(1, 56) - slot(0, 56) == LINE);
+const _: () = assert!(lines_of(56) == 2 && lines_of(57) == 3);

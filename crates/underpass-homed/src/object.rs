@@ -1,8 +1,10 @@
 //! An object, as its readers have it.
 
+use crate::calibration;
+use crate::choice::CostFigures;
 use crate::errors::{HomedError, ObjectImportError};
 use crate::home::shape;
-use crate::layout::words_of;
+use crate::layout::{lines_of, words_of};
 use crate::open::{ObjectOpen, ObjectOpenClient, OpenObjectError};
 use crate::versions::{Stamped, copy_once, has_ended};
 use crate::words::ReaderWords;
@@ -188,6 +190,22 @@ impl<T: Shareable> HomedObject<T> {
             true => HomedError::Revoked,
             false => HomedError::HomeDied(Box::new(last)),
         }
+    }
+
+    /// What its lines and its home's answers take, as measured now.
+    pub(crate) fn calibrate(&self) -> CostFigures {
+        calibration::measure(&self.opened.stub, lines_of(size_of::<T>()))
+    }
+
+    /// The right to the object.
+    #[inline]
+    pub(crate) fn opener(&self) -> &ObjectOpenClient {
+        &self.opened.stub
+    }
+
+    /// Whether no version follows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.opened.is_over()
     }
 
     /// Which home this object has: see [`ObjectHome::generation`](crate::ObjectHome::generation).

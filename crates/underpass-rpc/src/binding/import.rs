@@ -163,7 +163,13 @@ impl Bound {
 
     /// The server's process, 0 if this domain can't see it, and whether the server sleeps.
     pub(crate) fn server(&self) -> (u32, bool) {
-        (self.connection.pid(), self.end.channel().peer_is_away())
+        (self.connection.pid(), self.server_sleeps())
+    }
+
+    /// Whether the server sleeps, or does not poll the first channel.
+    #[inline]
+    pub(crate) fn server_sleeps(&self) -> bool {
+        self.end.channel().peer_is_away()
     }
 
     /// Whether the binding has ended, or its server turns calls away.

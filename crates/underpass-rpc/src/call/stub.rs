@@ -519,6 +519,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         })
     }
 
+    /// Whether a call has to wake the server, as its attention word says: a hint. It enters no
+    /// kernel. False if the implementation is in this very domain, or the binding is resilient.
+    #[doc(hidden)]
+    #[inline]
+    pub fn server_sleeps(&self) -> bool {
+        matches!(&self.to, To::There(bound) if bound.server_sleeps())
+    }
+
     /// The same binding with a deadline: its calls end with [`CallError::Deadline`] if they take
     /// longer than `within`.
     ///
