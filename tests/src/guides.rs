@@ -12,6 +12,8 @@ mod devices {}
 mod errors_and_retries {}
 #[doc = include_str!("../../doc/guides/interfaces-as-values.md")]
 mod interfaces_as_values {}
+#[doc = include_str!("../../doc/guides/objects.md")]
+mod objects {}
 #[doc = include_str!("../../doc/guides/ports.md")]
 mod ports {}
 #[doc = include_str!("../../doc/guides/sandboxing.md")]

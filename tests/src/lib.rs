@@ -29,6 +29,7 @@ mod shelf;
 mod slow;
 mod store;
 mod system;
+mod tableau;
 mod tight;
 mod told;
 mod vault;
@@ -69,6 +70,7 @@ pub use system::{
     Files, cont, fds_of, fds_of_any_table, kernel_threads_of, kib_of, kill, lanes_of, regions_of, signal,
     state_of, stop, switches_of, ticks_of,
 };
+pub use tableau::{Tableau, TableauClient, TableauHome};
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use vault::{
     Adds, Cursor, CursorClient, PingPong, PingPongClient, Player, Safe, Sink, SinkClient, Transaction,

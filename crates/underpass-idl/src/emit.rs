@@ -36,7 +36,7 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
 
 /// A variable of generated code. Hygiene separates it from the arguments' names. The underscores
 /// separate it from the author's constants, to which hygiene does not apply.
-fn local(name: &str) -> Ident {
+pub(crate) fn local(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }
 

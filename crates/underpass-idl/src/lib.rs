@@ -3,7 +3,7 @@
 //!
 //! *Decides:* which traits are interfaces, and which errors their authors get if they are not
 //! (`model/`). It also decides which code is generated for them (`emit/`), and the same for the
-//! types that travel (`wire.rs`).
+//! types that travel (`wire.rs`) and for objects with a home (`object.rs`).
 //!
 //! *Must not know:* the runtime. Generated code names the runtime by one path,
 //! `::underpass::__private`, or by the one in `#[interface(crate = path)]`.
@@ -29,6 +29,7 @@ mod doc;
 mod emit;
 mod errors;
 mod model;
+mod object;
 mod shared_memory;
 mod travel;
 mod wire;
@@ -54,6 +55,12 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
             tokens
         }
     }
+}
+
+/// Expands `#[object(attributes)]` on `item`: the `impl`, the home and the client. If there are
+/// errors: the `impl` and the errors.
+pub fn object(attributes: TokenStream, item: TokenStream) -> TokenStream {
+    object::expand(attributes, item)
 }
 
 /// Expands `#[derive(Wire)]` on `item`: its `Encode`, `Decode` and `Schema`, or the errors.

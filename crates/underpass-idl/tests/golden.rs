@@ -31,6 +31,10 @@ fn expand(input: &str) -> String {
                 item.attrs.retain(|a| !a.path().is_ident("derive"));
                 underpass_idl::derive_wire(item.into_token_stream())
             }
+            Item::Impl(mut item) => {
+                item.attrs.retain(|a| !a.path().is_ident("object"));
+                underpass_idl::object(Default::default(), item.into_token_stream())
+            }
             _ => continue,
         };
         let file: File = syn::parse2(tokens).expect("what is generated parses");
@@ -99,6 +103,11 @@ fn procedures_that_say_what_they_want() {
 #[test]
 fn types_of_every_shape() {
     compare("types");
+}
+
+#[test]
+fn an_object_whose_operations_run_in_each_way() {
+    compare("object");
 }
 
 #[test]

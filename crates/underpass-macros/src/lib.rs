@@ -135,6 +135,57 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
     underpass_idl::interface(attributes.into(), item.into()).into()
 }
 
+/// Makes a type in shared memory an object with a home: the operations in its `impl` say how they
+/// run (Psyche, section 2).
+///
+/// The type derives [`Shareable`](macro@Shareable), and is the object's representation: its home
+/// publishes it, and other domains read it where it lies. Each method is an operation, and has one
+/// of these attributes:
+///
+/// | attribute | `self` | runs |
+/// |---|---|---|
+/// | `#[access]` | `&self` | in the caller, on a copy of the newest version. It enters no kernel, and waits for nobody |
+/// | `#[invoke]` | either | at home, by a call: process level. It may block. Other operations that change the object wait for one that does |
+/// | `#[invoke(interrupt)]` | either | at home, between two of its threads: interrupt level. It may not block. Arguments and results take 48 bytes each, and derive `Shareable` |
+/// | `#[either]` | `&self` | as `#[access]` or as `#[invoke]`, whichever is cheaper at the moment. Owned arguments are `Clone` |
+///
+/// An operation that changes the object takes `&mut self`. So it runs at home, and readers see the
+/// object before it or after it. A panic in it changes nothing. Arguments and results of
+/// operations that may run at home travel as those of an [`interface`](macro@interface) do.
+///
+/// # What it generates
+/// For `impl Book`:
+/// * `BookHome`, the home: `BookHome::new(initial)` gives it with its services, to be exported.
+/// * `BookClient`, for all domains: it has `import`, `import_within`, `renew_within`, `access`,
+///   `object`, `is_over`, `fixed`, `with_deadline`, `explain`, and each operation. An operation
+///   returns its result in a `Result` with `OperationError`, as it may not be executed.
+///
+/// The methods of `Book` itself stay as they are written. Both are as visible as the most visible
+/// operation.
+///
+/// # The choice
+/// An `#[either]` operation compares (R − 1) n with C: what the object's n cache lines take more
+/// because they are in the cache of the home's processor, and what an invocation takes. Both are
+/// measured when the object is imported, and watched afterwards in at most 1 % of the operation's
+/// time. C depends on whether the home polls, is busy, sleeps or is stopped. `explain` tells the
+/// figures and the choice. `#[either(fixed = access)]`, `#[either(fixed = invoke)]` and the
+/// client's `fixed` take it away.
+///
+/// If the home does not answer soon, an `#[either]` operation runs in the caller. It may then be
+/// executed at home as well, which changes nothing.
+///
+/// # Which ways can be mixed
+/// All of them. Readers copy whole versions, so they need no lock. Operations at process level run
+/// one at a time. If there are operations at interrupt level as well, incoming interrupts are
+/// masked while one at process level runs, so that it should be short.
+///
+/// # Options
+/// `#[object(crate = path)]`: the path of the crate `underpass`, if it is not `::underpass`.
+#[proc_macro_attribute]
+pub fn object(attributes: TokenStream, item: TokenStream) -> TokenStream {
+    underpass_idl::object(attributes.into(), item.into()).into()
+}
+
 /// Makes a struct or an enum usable in interfaces: implements the trait `underpass::Wire` for it.
 ///
 /// Every field's type must be usable too. A field marked `#[underpass(serde)]` is passed by serde's

@@ -222,6 +222,7 @@
 
 #![forbid(unsafe_code)]
 
+pub use objects::object;
 pub use underpass_macros::{RegionLayout, Shareable, Wire, interface};
 /// # Examples
 /// A server gives numbers to jars. Its successor learns them again from the client's hook. A client
@@ -385,6 +386,7 @@ pub use underpass_wire::Serde;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub mod estacks;
+mod objects;
 pub mod processors;
 pub mod thread;
 
@@ -556,6 +558,7 @@ pub use underpass_wire::{Decode, Encode, Returned};
 /// For generated code; not for use by hand, and subject to change.
 #[doc(hidden)]
 pub mod __private {
+    pub use underpass_homed as homed;
     pub use underpass_rpc::{
         Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, DispatchLocal, Exclusive,
         FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy, Refused, ResultOf,

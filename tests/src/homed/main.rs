@@ -45,8 +45,21 @@
 //! * `permits N`: takes N permits, and keeps them.
 //! * `spoil SEED N`: writes N numbers anywhere into the pair's memory and the permits'. It answers
 //!   when it begins, and when it has ended.
+//!
+//! `underpass-test-homed NAME board` is the home of a `Tableau`, whose operations run in each way.
+//! It says `board`. Orders:
+//!
+//! * `version`: the number of the newest version.
+//! * `revoke`: takes all rights away.
+//!
+//! `underpass-test-homed NAME client` imports it. It says `client`. Orders:
+//!
+//! * `work N`: N times changes it at both levels, and reads it.
+//! * `sum`: answers the sum of its rows, or the error.
+//! * `fork`: answers whether a forked child is refused.
 
 mod locked;
+mod operated;
 mod raw;
 mod urgent;
 
@@ -79,6 +92,8 @@ fn main() -> Done {
         "locked" => locked::home(&name),
         "remote" => locked::remote(&name),
         "requester" => urgent::requester(&name),
+        "board" => operated::home(&name),
+        "client" => operated::client(&name),
         _ => Err("no such role".into()),
     }
 }
