@@ -314,6 +314,7 @@ const ROOMS: &[Room] = &[
         because: "an example uses what a user uses",
         ..BARE
     },
+    Room { name: "order-book", rooms: &["underpass"], because: "an example uses what a user uses", ..BARE },
     Room {
         name: "png-sandbox",
         rooms: &["underpass"],
