@@ -173,9 +173,11 @@ impl Chooser {
             }
             watched.found(is_stopped());
             let asked = now_ns();
-            watched.budget.spend(asked.saturating_sub(begun) as f64);
+            let ns = asked.saturating_sub(begun) as f64;
+            watched.budget.spend(ns);
             self.table.store(watched.table(), Ordering::Relaxed);
             if watched.is_stopped {
+                self.countdown.store(WatchBudget::pause(ns, usual), Ordering::Relaxed);
                 return self.planned(asleep, ChosenWay::Access, None);
             }
             begun = asked;
