@@ -1,24 +1,23 @@
 //! An object with operations, as other domains have it.
 
 use crate::choice::{Chooser, ChosenWay, Explanation};
-use crate::errors::HomedError;
-use crate::invoke::HomeInvoker;
+use crate::errors::{HomedError, ObjectImportError};
+use crate::invoke::{HomeInvoker, InvokerConnectError};
 use crate::object::{HomedObject, ObjectVersion};
 use crate::operations::either::EitherPlan;
 use crate::operations::errors::{ObjectBindError, OperationError};
 use crate::operations::home::{GENERATION, HomeOperations, calls_of, interrupts_of};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use underpass_os::clock::now_ns;
+use underpass_port::ConnectError;
 use underpass_rpc::{CallError, ImportError};
 use underpass_threads::sleep;
 
 /// How long the home may take to tell its generation.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How often to import again what came from two homes.
-const TRIES: usize = 100;
-/// How long to wait between two tries.
+/// How long to wait before importing again what came from two homes.
 const MOMENT: Duration = Duration::from_millis(10);
 /// The bounds of the time for which an `either` operation waits for the home, and how many times as
 /// long as that of a home that sleeps.
@@ -41,6 +40,20 @@ pub struct BoundObject<T: HomeOperations> {
     patience: Duration,
 }
 
+/// Whether the home went during an import, so that the next one may be there.
+fn has_gone(e: &ObjectBindError) -> bool {
+    let ended = |e: &CallError| matches!(e, CallError::Closed(_) | CallError::PeerDied(_));
+    match e {
+        ObjectBindError::Replaced | ObjectBindError::Home(OperationError::HomeDied) => true,
+        ObjectBindError::Object(ObjectImportError::Call(e))
+        | ObjectBindError::Home(OperationError::Call(e))
+        | ObjectBindError::Interrupts(
+            InvokerConnectError::Call(e) | InvokerConnectError::Signals(ConnectError::Call(e)),
+        ) => ended(e),
+        _ => false,
+    }
+}
+
 impl<T: HomeOperations> BoundObject<T> {
     /// Imports the object `name`, and a stub of its operations by `import`, both of one home.
     ///
@@ -53,33 +66,45 @@ impl<T: HomeOperations> BoundObject<T> {
         import: impl Fn(&str) -> Result<S, ImportError>,
         generation_of: impl Fn(&S, Duration) -> Result<u64, CallError>,
     ) -> Result<(Self, S), ObjectBindError> {
-        for _ in 0..TRIES {
-            let object = match patience {
-                Some(patience) => HomedObject::import_within(name, patience),
-                None => HomedObject::import(name),
-            };
-            let object = object.map_err(ObjectBindError::Object)?;
-            let stub = import(&calls_of(name)).map_err(ObjectBindError::Operations)?;
-            let interrupts = T::INTERRUPTS.then(|| match patience {
-                Some(patience) => HomeInvoker::connect_within(&interrupts_of(name), patience),
-                None => HomeInvoker::connect(&interrupts_of(name)),
-            });
-            let interrupts = interrupts.transpose();
-            let interrupts = interrupts.map_err(ObjectBindError::Interrupts)?;
-            let home = |e| ObjectBindError::Home(e);
-            let mut generations = vec![generation_of(&stub, ANSWER).map_err(|e| home(e.into()))?];
-            if let Some(invoker) = &interrupts {
-                let [generation, ..] =
-                    invoker.invoke(GENERATION, [0; 6], ANSWER).map_err(|e| home(e.into()))?;
-                generations.push(generation);
+        let wait_until = Instant::now() + patience.unwrap_or(ANSWER);
+        loop {
+            let found = Self::import_once(name, patience, &import, &generation_of);
+            match found {
+                // Another home has taken over, or is about to.
+                Err(e) if has_gone(&e) && Instant::now() < wait_until => sleep(MOMENT),
+                found => return found,
             }
-            // Another home has taken over some of the names already.
-            if generations.iter().all(|generation| *generation == object.generation()) {
-                return Ok((Self::bound(object, interrupts), stub));
-            }
-            sleep(MOMENT);
         }
-        Err(ObjectBindError::Replaced)
+    }
+
+    fn import_once<S>(
+        name: &str,
+        patience: Option<Duration>,
+        import: impl Fn(&str) -> Result<S, ImportError>,
+        generation_of: impl Fn(&S, Duration) -> Result<u64, CallError>,
+    ) -> Result<(Self, S), ObjectBindError> {
+        let object = match patience {
+            Some(patience) => HomedObject::import_within(name, patience),
+            None => HomedObject::import(name),
+        };
+        let object = object.map_err(ObjectBindError::Object)?;
+        let stub = import(&calls_of(name)).map_err(ObjectBindError::Operations)?;
+        let interrupts = T::INTERRUPTS.then(|| match patience {
+            Some(patience) => HomeInvoker::connect_within(&interrupts_of(name), patience),
+            None => HomeInvoker::connect(&interrupts_of(name)),
+        });
+        let interrupts = interrupts.transpose().map_err(ObjectBindError::Interrupts)?;
+        let mut generations =
+            vec![generation_of(&stub, ANSWER).map_err(|e| ObjectBindError::Home(e.into()))?];
+        if let Some(invoker) = &interrupts {
+            let told = invoker.invoke(GENERATION, [0; 6], ANSWER);
+            generations.push(told.map_err(|e| ObjectBindError::Home(e.into()))?[0]);
+        }
+        match generations.iter().all(|generation| *generation == object.generation()) {
+            true => Ok((Self::bound(object, interrupts), stub)),
+            // Another home has taken over some of the names already.
+            false => Err(ObjectBindError::Replaced),
+        }
     }
 
     fn bound(object: HomedObject<T>, interrupts: Option<HomeInvoker>) -> Self {
