@@ -3,7 +3,7 @@
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
-use crate::{devices, limits, lrpc, othreads, raven, sizes, streams, threads, urpc};
+use crate::{devices, limits, lrpc, othreads, psyche, raven, sizes, streams, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::CALLS,
     raven::BENCHMARK,
     devices::BENCHMARK,
+    psyche::BENCHMARK,
 ];
 
 /// The benchmark called `name`.

@@ -28,6 +28,7 @@ mod operations;
 mod othreads;
 mod placement;
 mod processes;
+mod psyche;
 mod raven;
 pub mod raw;
 mod report;

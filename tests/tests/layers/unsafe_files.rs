@@ -2,7 +2,7 @@
 
 /// The files that hold unsafe code. Every crate without such a file forbids unsafe code.
 pub const UNSAFE: &[(&str, &[&str])] = &[
-    ("underpass-bench", &["raw/shared_words.rs"]),
+    ("underpass-bench", &["psyche/pthread.rs", "psyche/words.rs", "raw/shared_words.rs"]),
     ("underpass-channel", &["lane/mapped.rs", "opaque_copy.rs", "region.rs", "ring_lines.rs", "rows.rs"]),
     (
         "underpass-context",
