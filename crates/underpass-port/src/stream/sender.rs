@@ -110,6 +110,31 @@ impl<T: Schema, E: Schema> StreamSender<T, E> {
         self.end.over()
     }
 
+    /// Waits until nothing can be sent any more, without blocking a thread, and returns why. A task
+    /// that waits for its next item selects between that and this.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::pin::pin;
+    /// use std::task::{Context, Poll, Waker};
+    /// use underpass::stream::{StreamOptions, StreamSendError};
+    ///
+    /// let (sender, mut stream) = StreamOptions::new().open::<u32>()?;
+    /// let mut task = Context::from_waker(Waker::noop());
+    /// sender.send(&1)?;
+    /// assert_eq!(stream.recv(), Ok(Some(1)));
+    /// assert!(pin!(sender.closed()).poll(&mut task).is_pending());
+    /// drop(stream);
+    /// while sender.ended().is_none() {
+    ///     std::thread::yield_now();
+    /// }
+    /// assert_eq!(pin!(sender.closed()).poll(&mut task), Poll::Ready(StreamSendError::ReaderDropped));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn closed(&self) -> StreamSendError {
+        poll_fn(|task| self.end.poll_end(task)).await
+    }
+
     /// How many items the reader has not taken.
     pub fn queued(&self) -> u64 {
         self.end.queued()

@@ -12,7 +12,7 @@ use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use underpass_channel::{Doorbell, Fence, LaneMemory, LaneSender, MappedLane, Unposted};
 use underpass_os::{barrier, failpoint, fork};
 use underpass_sync::{Mutex, MutexGuard};
@@ -36,6 +36,9 @@ pub(crate) struct WriterEnd {
     room: Bell,
     bell: BellByteTaker,
     waiters: Waiters,
+    /// The tasks that wait for the end alone. They are not among `waiters`, since a send looks for
+    /// room on behalf of those.
+    awaiting_end: Mutex<Vec<Waker>>,
     over: AtomicU8,
     /// Whether the memory says already that nothing follows.
     finished: AtomicBool,
@@ -64,6 +67,7 @@ impl WriterEnd {
             room,
             bell,
             waiters: Waiters::new(),
+            awaiting_end: Mutex::new(Vec::new()),
             over: AtomicU8::new(0),
             finished: AtomicBool::new(false),
             _charge: charge,
@@ -104,6 +108,23 @@ impl WriterEnd {
         // SYNC with `over` load in `over`.
         self.over.fetch_or(how, Ordering::Release);
         self.waiters.ring();
+        let wakers = std::mem::take(&mut *lock(&self.awaiting_end));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until nothing can be sent any more, for a task.
+    pub(crate) fn poll_end(&self, task: &Context<'_>) -> Poll<StreamSendError> {
+        if let Some(why) = self.over() {
+            return Poll::Ready(why);
+        }
+        let mut wakers = lock(&self.awaiting_end);
+        if !wakers.iter().any(|other| other.will_wake(task.waker())) {
+            wakers.push(task.waker().clone());
+        }
+        drop(wakers);
+        // `ends` sets `over` before it takes this lock. So either it takes the waker, or this look
+        // sees what it has set.
+        self.over().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Sends a record, once. `Full` if there is no room.

@@ -1,0 +1,21 @@
+//! gRPC services for tests and benchmarks: generated code, what answers, and a server process.
+//!
+//! *Read first:* `proto/interop.proto`.
+#![forbid(unsafe_code)]
+
+mod asking;
+mod control;
+mod echo_layer;
+/// What tonic's generator makes of `proto/interop.proto`.
+#[allow(missing_docs, clippy::all, reason = "generated")]
+pub mod generated;
+mod interop;
+mod serving;
+mod way;
+
+pub use asking::counts;
+pub use control::ControlService;
+pub use echo_layer::{EchoLayer, EchoService, INITIAL, TRAILING};
+pub use interop::InteropService;
+pub use serving::{address_of, routes, serve_process};
+pub use way::{Served, WAYS, Way};
