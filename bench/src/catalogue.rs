@@ -1,5 +1,7 @@
 //! The list of all benchmarks.
 
+#[cfg(feature = "grpc")]
+use crate::grpc;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
@@ -40,6 +42,8 @@ pub static CATALOGUE: &[Benchmark] = &[
     raven::BENCHMARK,
     devices::BENCHMARK,
     psyche::BENCHMARK,
+    #[cfg(feature = "grpc")]
+    grpc::BENCHMARK,
 ];
 
 /// The benchmark called `name`.

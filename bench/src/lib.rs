@@ -21,6 +21,8 @@ mod calls;
 mod catalogue;
 mod compare;
 mod devices;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod limits;
 mod lrpc;
 pub mod measure;

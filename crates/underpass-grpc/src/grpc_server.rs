@@ -94,7 +94,10 @@ async fn while_wanted(mut response: Responding) -> Result<Response<Body>, Status
 ///
 /// # Errors
 /// The client's bytes are no request.
-fn request_of(request: GrpcRequest, rest: Option<Stream<BodyPiece>>) -> Result<Request<Body>, Status> {
+pub(crate) fn request_of(
+    request: GrpcRequest,
+    rest: Option<Stream<BodyPiece>>,
+) -> Result<Request<Body>, Status> {
     let uri =
         Uri::try_from(request.path).map_err(|_| Status::internal("the client sent a path that is none"))?;
     if !uri.path().starts_with('/') {

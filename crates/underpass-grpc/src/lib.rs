@@ -50,6 +50,8 @@ mod body_stream;
 mod channel;
 mod endpoint;
 mod frame_bytes;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod gather;
 mod grpc_server;
 mod hand_off;

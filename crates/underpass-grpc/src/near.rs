@@ -130,7 +130,7 @@ impl Near {
             }
         };
         match answer {
-            Ok(answer) => response(answer, (bound, writer)),
+            Ok(answer) => response::<ResponseKeeps>(answer, (bound, writer)),
             Err(error) => {
                 bound.note(&error);
                 Err(outcome::of_call(&error))
@@ -154,7 +154,10 @@ impl Bound {
 ///
 /// # Errors
 /// The server's bytes are no response.
-fn response(answer: GrpcAnswer, keeps: ResponseKeeps) -> Result<Response<Body>, Status> {
+pub(crate) fn response<K: Send + Unpin + 'static>(
+    answer: GrpcAnswer,
+    keeps: K,
+) -> Result<Response<Body>, Status> {
     let executed = |status| outcome::with_outcome(status, Outcome::Executed);
     let status = StatusCode::from_u16(answer.status)
         .map_err(|_| executed(Status::internal("the server sent a status that is none")))?;

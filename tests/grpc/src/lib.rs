@@ -3,6 +3,11 @@
 //! *Read first:* `proto/interop.proto`.
 #![forbid(unsafe_code)]
 
+/// The code in the guide is compiled, and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../doc/guides/grpc.md")]
+mod guide {}
+
 mod asking;
 mod control;
 mod echo_layer;

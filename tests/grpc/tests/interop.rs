@@ -181,7 +181,7 @@ over_each_way!(unimplemented_service, |channel| async {
     assert_eq!(status.code(), Code::Unimplemented);
 });
 
-over_each_way!(concurrent_large_unary, |channel| async {
+over_each_way!(concurrent_large_unary, |channel| async move {
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let mut client = InteropClient::new(channel.clone());
