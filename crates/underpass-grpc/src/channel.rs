@@ -12,8 +12,8 @@ use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
 
-/// A channel to a gRPC server: in a domain of this machine, over HTTP/2 anywhere, or over HTTP/2 and
-/// a Unix socket.
+/// A channel to a gRPC server: in a domain of this machine, over HTTP/2 anywhere, or over HTTP/2
+/// and a Unix socket.
 ///
 /// It takes the place of tonic's `Channel`. Generated clients take it, with interceptors, layers,
 /// compression and limits as before. Clones share one connection.

@@ -55,8 +55,8 @@ impl Endpoint {
         self.with_tonic(|far| far.connect_timeout(time))
     }
 
-    /// Changes what only tonic's own channel has: TLS, windows, keep-alive. It changes nothing of an
-    /// address of this machine.
+    /// Changes what only tonic's own channel has: TLS, windows, keep-alive. It changes nothing of
+    /// an address of this machine.
     ///
     /// # Examples
     /// ```

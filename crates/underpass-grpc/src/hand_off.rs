@@ -26,8 +26,8 @@ pub enum HandOff {
     /// thread is woken. Otherwise it becomes a task.
     ///
     /// Only for handlers that compute for microseconds before their first `await`, and that block
-    /// nowhere, neither in the kernel nor in a blocking call of Underpass. They hold up the calls of
-    /// others meanwhile. The stack is that of a handler (2 MiB).
+    /// nowhere, neither in the kernel nor in a blocking call of Underpass. They hold up the calls
+    /// of others meanwhile. The stack is that of a handler (2 MiB).
     PollFirst,
 }
 

@@ -18,8 +18,8 @@ const MOST_PAIRS: usize = 4096;
 /// The first byte of a pair that is written out.
 const WRITTEN_OUT: u8 = 0;
 
-/// Pairs that nearly every message has. Each takes one byte: its place in this list, counted from 1.
-/// Both ends know the same list, since it is a part of the interface: a new pair needs a new
+/// Pairs that nearly every message has. Each takes one byte: its place in this list, counted from
+/// 1. Both ends know the same list, since it is a part of the interface: a new pair needs a new
 /// version of that.
 const COMMON: [(&str, &str); 6] = [
     ("te", "trailers"),

@@ -41,8 +41,9 @@
 //! | `remote_addr` | none. The extension [`underpass::Peer`] says which process and user calls, as the kernel knows it |
 //!
 //! # Costs
-//! A unary call is one message each way. A body that is not ready at once opens a stream: that costs
-//! as much as a call with three open files, and each side keeps two files until the body ends.
+//! A unary call is one message each way. A body that is not ready at once opens a stream: that
+//! costs as much as a call with three open files, and each side keeps two files until the body
+//! ends.
 #![forbid(unsafe_code)]
 
 mod alongside;

@@ -52,8 +52,8 @@ impl Drop for RequestWriter {
     }
 }
 
-/// What a response's body keeps alive: the binding, over which its streams go, and the writer of the
-/// request.
+/// What a response's body keeps alive: the binding, over which its streams go, and the writer of
+/// the request.
 type ResponseKeeps = (Arc<Bound>, Option<RequestWriter>);
 
 impl Near {
@@ -78,7 +78,7 @@ impl Near {
     /// The binding, if there is one that has not ended.
     fn known(&self) -> Option<Arc<Bound>> {
         let bound = self.0.bound.read().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: who reads the old value calls in vain, and is told so.
+        // Relaxed: a task that reads the old value calls in vain, and is told so.
         bound.clone().filter(|bound| !bound.ended.load(Ordering::Relaxed))
     }
 

@@ -56,8 +56,8 @@ impl ServeOptions {
     }
 
     /// A layer that exports the same services as `name`, beside the listener of a tonic server. The
-    /// exports are those of `server`, with its limits and its mode. `adjust` changes the service, for
-    /// example to `authorize` clients.
+    /// exports are those of `server`, with its limits and its mode. `adjust` changes the service,
+    /// for example to `authorize` clients.
     ///
     /// # Errors
     /// The name can't be exported. The error names the remedy.
@@ -101,8 +101,8 @@ impl ServeOptions {
     }
 }
 
-/// A service that [`underpass::Server`] can export, of tonic's `Routes` or any tower service of gRPC
-/// requests: for a server without TCP. Handlers run on the runtime of the calling task.
+/// A service that [`underpass::Server`] can export, of tonic's `Routes` or any tower service of
+/// gRPC requests: for a server without TCP. Handlers run on the runtime of the calling task.
 ///
 /// # Panics
 /// Outside of a task.
@@ -151,11 +151,11 @@ where
 }
 
 /// A layer that exports a tonic server's services as `name` too, beside its listener:
-/// `.layer(underpass_grpc::alongside("greeter")?)`. Put it before other layers, so that calls of both
-/// kinds pass those. Handlers run on the runtime of the calling task.
+/// `.layer(underpass_grpc::alongside("greeter")?)`. Put it before other layers, so that calls of
+/// both kinds pass those. Handlers run on the runtime of the calling task.
 ///
-/// What tonic does outside of layers does not reach these calls: `Server::timeout` and the limits of
-/// concurrency. The export ends with the server.
+/// What tonic does outside of layers does not reach these calls: `Server::timeout` and the limits
+/// of concurrency. The export ends with the server.
 ///
 /// # Errors
 /// The name can't be exported. The error names the remedy.

@@ -28,7 +28,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-grpc")`) under a name for the test `of`.
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-grpc")`) under a name for the test
+    /// `of`.
     ///
     /// # Panics
     /// If it does not start.

@@ -1,5 +1,5 @@
-//! The cases of gRPC's interop tests, over shared memory, and over HTTP/2 to show that the cases are
-//! right.
+//! The cases of gRPC's interop tests, over shared memory, and over HTTP/2 to show that the cases
+//! are right.
 
 use bytes::Bytes;
 use tokio_stream::StreamExt;

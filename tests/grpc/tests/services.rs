@@ -1,5 +1,5 @@
-//! What stands above the transport: health, reflection, interceptors, compression, limits; and who
-//! calls.
+//! What stands above the transport: health, reflection, interceptors, compression, limits; and the
+//! identity of the caller.
 
 use tokio_stream::StreamExt;
 use tonic::codec::CompressionEncoding;
