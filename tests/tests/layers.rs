@@ -12,12 +12,13 @@ mod functions;
 mod names;
 #[path = "layers/names_in_regions.rs"]
 mod names_in_regions;
+#[path = "layers/namesakes.rs"]
+mod namesakes;
 
 #[path = "layers/unsafe_files.rs"]
 mod unsafe_files;
 
 use folders::Cycle;
-use names::Namesakes;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -478,66 +479,6 @@ fn no_folders_of_a_crate_need_one_another() {
     none(faults);
 }
 
-/// Names that several types have.
-const NAMESAKES: &[Namesakes] = &[
-    Namesakes {
-        names: &["Channel"],
-        files: &["crates/underpass-channel/src/channel.rs", "crates/underpass-grpc/src/channel.rs"],
-        because: "a client of tonic's changes one line where the type has the name of tonic's",
-    },
-    Namesakes {
-        names: &["Base", "Context"],
-        files: &["crates/underpass-context/src/context.rs", "crates/underpass-context/src/portable.rs"],
-        because: "each build has one of the two files",
-    },
-    Namesakes {
-        names: &["Receiver"],
-        files: &["crates/underpass-sync/src/mpmc/receiver.rs", "crates/underpass-sync/src/mpsc.rs"],
-        because: CHANNELS,
-    },
-    Namesakes {
-        names: &["Sender"],
-        files: &["crates/underpass-sync/src/mpmc/sender.rs", "crates/underpass-sync/src/mpsc.rs"],
-        because: CHANNELS,
-    },
-    Namesakes {
-        names: &["Awaited", "Wait"],
-        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/block/suspension.rs"],
-        because: STAND_IN,
-    },
-    Namesakes {
-        names: &["Woken"],
-        files: &[
-            "crates/underpass-shared/src/runtime.rs",
-            "crates/underpass-sync/src/runtime.rs",
-            "crates/underpass-threads/src/block/suspension.rs",
-        ],
-        because: STAND_IN,
-    },
-    Namesakes {
-        names: &["BriefSection", "CriticalSection"],
-        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/sched/no_preempt.rs"],
-        because: STAND_IN,
-    },
-    Namesakes {
-        names: &["Cancelled"],
-        files: &["crates/underpass-sync/src/runtime.rs", "crates/underpass-threads/src/wait/cancelled.rs"],
-        because: STAND_IN,
-    },
-    Namesakes {
-        names: &["Control"],
-        files: &[
-            "crates/underpass-shared/src/runtime.rs",
-            "crates/underpass-sync/src/runtime.rs",
-            "crates/underpass-threads/src/block/control.rs",
-        ],
-        because: STAND_IN,
-    },
-];
-
-const CHANNELS: &str = "both modules name the ends of channels as std does";
-const STAND_IN: &str = "under loom, a stand-in takes the place of the threads";
-
 #[test]
 fn each_public_name_names_one_type() {
     let (root, mut places) = (root(), names::Places::new());
@@ -548,7 +489,7 @@ fn each_public_name_names_one_type() {
         }
     }
     assert!(places.contains_key("Channel"), "the types are found");
-    none(names::faults(&places, &[NAMESAKES, names_in_regions::NAMESAKES].concat()));
+    none(names::faults(&places, &[namesakes::NAMESAKES, names_in_regions::NAMESAKES].concat()));
 }
 
 #[test]

@@ -37,11 +37,11 @@ use tower_service::Service;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Channel(Way);
+pub struct Channel(Route);
 
 /// Where the calls of a channel go.
 #[derive(Clone)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     Near(Near),
     Far(tonic::transport::Channel),
     /// Nowhere, and why.
@@ -67,7 +67,7 @@ impl Channel {
         Ok(Endpoint::new(text))
     }
 
-    pub(crate) fn over(way: Way) -> Self {
+    pub(crate) fn over(way: Route) -> Self {
         Self(way)
     }
 
@@ -77,9 +77,9 @@ impl Channel {
     /// As of [`Endpoint::connect`].
     pub(crate) async fn connected(&self) -> Result<(), Status> {
         match &self.0 {
-            Way::Near(near) => near.connect().await,
-            Way::Far(_) => Ok(()),
-            Way::None(why) => Err(bad_address(why)),
+            Route::Near(near) => near.connect().await,
+            Route::Far(_) => Ok(()),
+            Route::None(why) => Err(bad_address(why)),
         }
     }
 }
@@ -91,20 +91,20 @@ impl Service<Request<Body>> for Channel {
 
     fn poll_ready(&mut self, task: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match &mut self.0 {
-            Way::Far(far) => far.poll_ready(task).map_err(|error| Status::from_error(Box::new(error))),
+            Route::Far(far) => far.poll_ready(task).map_err(|error| Status::from_error(Box::new(error))),
             // A call that can't be made says so better than a service that is not ready.
-            Way::Near(_) | Way::None(_) => Poll::Ready(Ok(())),
+            Route::Near(_) | Route::None(_) => Poll::Ready(Ok(())),
         }
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         ResponseFuture(match &mut self.0 {
-            Way::Near(near) => Box::pin(near.clone().call(request)),
-            Way::Far(far) => {
+            Route::Near(near) => Box::pin(near.clone().call(request)),
+            Route::Far(far) => {
                 let response = far.call(request);
                 Box::pin(async move { response.await.map_err(|error| Status::from_error(Box::new(error))) })
             }
-            Way::None(why) => {
+            Route::None(why) => {
                 let status = bad_address(why);
                 Box::pin(async move { Err(status) })
             }
@@ -123,9 +123,9 @@ impl Future for ResponseFuture {
 impl fmt::Debug for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way = match &self.0 {
-            Way::Near(near) => return f.debug_tuple("Channel").field(near).finish(),
-            Way::Far(_) => "tonic's",
-            Way::None(why) => why,
+            Route::Near(near) => return f.debug_tuple("Channel").field(near).finish(),
+            Route::Far(_) => "tonic's",
+            Route::None(why) => why,
         };
         f.debug_tuple("Channel").field(&way).finish()
     }

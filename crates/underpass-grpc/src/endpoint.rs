@@ -1,6 +1,6 @@
 //! Addresses of servers.
 
-use crate::channel::{Channel, Way};
+use crate::channel::{Channel, Route};
 use crate::near::Near;
 use crate::outcome;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Endpoint {
             }
             Address::Far(far) => {
                 let channel = far.connect().await.map_err(|error| Status::from_error(Box::new(error)))?;
-                Ok(Channel::over(Way::Far(channel)))
+                Ok(Channel::over(Route::Far(channel)))
             }
         }
     }
@@ -97,9 +97,9 @@ impl Endpoint {
     /// A channel that connects at its first call, and again after its server has ended.
     pub fn connect_lazy(&self) -> Channel {
         Channel::over(match &self.address {
-            Address::Near(name) => Way::Near(Near::new(name.clone(), self.timeout, self.connect_timeout)),
-            Address::Far(far) => Way::Far(far.connect_lazy()),
-            Address::Bad(why) => Way::None(why.clone()),
+            Address::Near(name) => Route::Near(Near::new(name.clone(), self.timeout, self.connect_timeout)),
+            Address::Far(far) => Route::Far(far.connect_lazy()),
+            Address::Bad(why) => Route::None(why.clone()),
         })
     }
 }

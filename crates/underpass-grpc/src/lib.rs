@@ -51,7 +51,7 @@ mod body_stream;
 mod channel;
 mod endpoint;
 mod frame_bytes;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod gather;
 mod grpc_server;

@@ -65,7 +65,10 @@ fn the_programs_differ_in_two_lines() {
     );
     let shown = include_str!("../two-lines.diff");
     let changed = |sign: char, head: &'static str| {
-        shown.lines().filter(move |line| line.starts_with(sign) && !line.starts_with(head)).map(|line| &line[1..])
+        shown
+            .lines()
+            .filter(move |line| line.starts_with(sign) && !line.starts_with(head))
+            .map(|line| &line[1..])
     };
     assert!(changed('-', "---").eq(gone.into_iter().copied()));
     assert!(changed('+', "+++").eq(new.into_iter().copied()));

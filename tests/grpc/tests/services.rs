@@ -11,12 +11,12 @@ use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
-use underpass_grpc::OUTCOME;
+use underpass_grpc::{Channel, HandOff, OUTCOME, ServeOptions};
 use underpass_test_grpc::generated::control_client::ControlClient;
 use underpass_test_grpc::generated::interop_client::InteropClient;
 use underpass_test_grpc::generated::{Empty, OutputRequest, UnaryRequest};
-use underpass_test_grpc::{INITIAL, Served, WAYS, Way};
-use underpass_tests::Watchdog;
+use underpass_test_grpc::{INITIAL, Served, WAYS, Way, counts, routes};
+use underpass_tests::{Room, Watchdog};
 
 fn served(of: &str) -> Served {
     Served::start(env!("CARGO_BIN_EXE_underpass-test-grpc"), of)
@@ -180,4 +180,38 @@ async fn without_a_server_nothing_is_started() {
     again.empty_call(Empty {}).await.unwrap();
     // The channel connects again by itself.
     client.empty_call(Empty {}).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_poll_where_the_call_was_taken_changes_nothing() {
+    let _watchdog = Watchdog::new("a_first_poll_where_the_call_was_taken_changes_nothing");
+    let name = Room::name("poll-first");
+    let options = ServeOptions::new().hand_off(HandOff::PollFirst);
+    let service = options.service(routes().await);
+    let running =
+        underpass::Server::new().directory(Room::directory()).export(&*name, service).start().unwrap();
+    let channel = Channel::from_shared(format!("underpass:{name}")).unwrap().connect().await.unwrap();
+    let (mut client, mut control) = (InteropClient::new(channel.clone()), ControlClient::new(channel));
+    let calls: Vec<_> = (0..200)
+        .map(|n| {
+            let mut client = client.clone();
+            tokio::spawn(async move {
+                client.unary_call(UnaryRequest { response_size: n, ..UnaryRequest::default() }).await
+            })
+        })
+        .collect();
+    for (n, call) in calls.into_iter().enumerate() {
+        assert_eq!(call.await.unwrap().unwrap().into_inner().payload.len(), n);
+    }
+    let request = OutputRequest { sizes: vec![100; 5000], status: None };
+    let responses = client.streaming_output_call(request).await.unwrap().into_inner();
+    assert_eq!(responses.collect::<Vec<_>>().await.len(), 5000);
+    // Handlers that wait go on as tasks, and are dropped as others.
+    let mut calling = control.clone();
+    let call = tokio::spawn(async move { calling.hold(Empty {}).await });
+    counts(&control, |counts| counts.waiting == 1).await;
+    call.abort();
+    counts(&control, |counts| counts.waiting == 0 && counts.dropped == 1).await;
+    assert_eq!(control.who(Empty {}).await.unwrap().into_inner().process, std::process::id());
+    drop(running);
 }

@@ -1,7 +1,7 @@
 //! Names that types of `underpass-shared` have in common with others.
 
-use super::STAND_IN;
 use super::names::Namesakes;
+use super::namesakes::STAND_IN;
 
 /// Their rows.
 pub const NAMESAKES: &[Namesakes] = &[
