@@ -33,6 +33,9 @@ pub fn answer(bytes: &[u8]) {
 }
 
 /// Reads pieces of a body that goes on. Each has a kind and bytes.
+///
+/// # Panics
+/// If the system has no memory for a stream.
 pub fn pieces(first: Vec<u8>, pieces: &[(u8, Vec<u8>)]) {
     let (sender, stream) = StreamOptions::new().open().expect("memory");
     for (kind, bytes) in pieces {

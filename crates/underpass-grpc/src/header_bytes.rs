@@ -18,9 +18,9 @@ const MOST_PAIRS: usize = 4096;
 /// The first byte of a pair that is written out.
 const WRITTEN_OUT: u8 = 0;
 
-/// Pairs that nearly every message has. Each takes one byte: its place in this list, counted from
-/// 1. Both ends know the same list, since it is a part of the interface: a new pair needs a new
-/// version of that.
+/// Pairs that nearly every message has. Each takes one byte: its place in this list, where the
+/// first one has the number one. Both ends know the same list, since it is a part of the interface:
+/// a new pair needs a new version of that.
 const COMMON: [(&str, &str); 6] = [
     ("te", "trailers"),
     ("content-type", "application/grpc"),
