@@ -72,6 +72,9 @@ impl Tableau {
     }
 
     /// Adds to a row, and returns it.
+    ///
+    /// # Errors
+    /// There is no such row.
     #[invoke]
     pub fn add(&mut self, row: u32, more: u64) -> Result<u64, String> {
         let found = self.rows.get_mut(row as usize).ok_or_else(|| format!("there is no row {row}"))?;

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 /// Messages, client and server.
-#[allow(missing_docs, clippy::all, reason = "generated")]
+#[allow(missing_docs, clippy::all, clippy::missing_errors_doc, reason = "generated")]
 #[rustfmt::skip]
 #[path = "generated/greeter.rs"]
 pub mod greeter;

@@ -144,6 +144,9 @@ impl Book {
 
     /// Executes an order, and returns how much of it was traded at once. One that was executed
     /// already is not executed again.
+    ///
+    /// # Errors
+    /// [`Refused`]: why the book does not take the order.
     #[invoke]
     pub fn place(&mut self, order: Order) -> Result<u32, Refused> {
         let Order { trader, number, side, price, amount } = order;

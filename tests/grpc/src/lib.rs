@@ -12,7 +12,7 @@ mod asking;
 mod control;
 mod echo_layer;
 /// What tonic's generator makes of `proto/interop.proto`.
-#[allow(missing_docs, clippy::all, reason = "generated")]
+#[allow(missing_docs, clippy::all, clippy::missing_errors_doc, reason = "generated")]
 pub mod generated;
 mod interop;
 mod serving;

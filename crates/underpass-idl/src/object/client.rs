@@ -267,7 +267,10 @@ fn fits(types: &[&Type], ident: &str, what: &str, span: proc_macro2::Span) -> To
         "the {what} of `{ident}` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
     );
     let text = proc_macro2::Literal::string(&text);
+    let sizes = types.iter().map(|of| quote_spanned!(span=> ::core::mem::size_of::<#of>()));
+    let fits = (!types.is_empty()).then(|| quote_spanned!(span=> ::core::assert!(#(#sizes)+* <= 48, #text)));
     quote_spanned! {span=>
-        const _: () = ::core::assert!(0 #(+ ::core::mem::size_of::<#types>())* <= 48, #text);
+        #[allow(clippy::assertions_on_constants)]
+        const _: () = { #fits };
     }
 }

@@ -170,7 +170,7 @@ fn krate_of(attributes: TokenStream) -> Result<Option<Path>> {
 fn name_of(block: &ItemImpl) -> Result<Ident> {
     if let Some(of) = &block.trait_ {
         return Err(Error::new_spanned(
-            &of.1,
+            of.1,
             "an object's operations are its own: write `impl Book { .. }` without a trait",
         ));
     }

@@ -46,13 +46,10 @@ trait __BookCalls {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let __local = ::std::sync::Arc::new(self);
         let __stub = ::std::sync::Arc::new(
-            ____BookCallsDispatch(::std::sync::Arc::clone(&__local)),
+            ____BookCallsDispatch(::std::sync::Arc::new(self)),
         );
-        ::underpass::__private::Service::new::<
-            dyn __BookCalls + ::core::marker::Send + ::core::marker::Sync,
-        >(__BookCallsClient::descriptor(), __stub, __local)
+        ::underpass::__private::Service::new(__BookCallsClient::descriptor(), __stub)
     }
     /// As `serve`, of an implementation that need not be `Sync`: at any moment one thread runs
     /// it. Others run where that one waits.
@@ -675,6 +672,14 @@ where
             _ => __call.unknown(),
         }
     }
+    fn local(
+        self: ::std::sync::Arc<Self>,
+    ) -> ::core::option::Option<::std::boxed::Box<dyn ::core::any::Any>> {
+        let __local: ::std::sync::Arc<
+            dyn __BookCalls + ::core::marker::Send + ::core::marker::Sync,
+        > = ::std::sync::Arc::<__T>::clone(&self.0);
+        ::core::option::Option::Some(::std::boxed::Box::new(__local))
+    }
 }
 /// An implementation of [`__BookCalls`] that one thread at a time uses.
 #[doc(hidden)]
@@ -1088,15 +1093,21 @@ impl BookClient {
         id: u64,
         amount: u32,
     ) -> ::core::result::Result<u64, ::underpass::__private::homed::OperationError> {
-        const _: () = ::core::assert!(
-            0 + ::core::mem::size_of:: < u64 > () + ::core::mem::size_of:: < u32 > () <=
-            48,
-            "the arguments of `cancel` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
-        );
-        const _: () = ::core::assert!(
-            0 + ::core::mem::size_of:: < u64 > () <= 48,
-            "the results of `cancel` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
-        );
+        #[allow(clippy::assertions_on_constants)]
+        const _: () = {
+            ::core::assert!(
+                ::core::mem::size_of:: < u64 > () + ::core::mem::size_of:: < u32 > () <=
+                48,
+                "the arguments of `cancel` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
+            )
+        };
+        #[allow(clippy::assertions_on_constants)]
+        const _: () = {
+            ::core::assert!(
+                ::core::mem::size_of:: < u64 > () <= 48,
+                "the results of `cancel` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
+            )
+        };
         let __words = ::underpass::__private::homed::OperandWriter::new()
             .put(&id)
             .put(&amount)
@@ -1113,10 +1124,8 @@ impl BookClient {
     fn halt(
         &self,
     ) -> ::core::result::Result<(), ::underpass::__private::homed::OperationError> {
-        const _: () = ::core::assert!(
-            0 <= 48,
-            "the arguments of `halt` take more than the 48 bytes that an operation at interrupt level has: pass less, or write `#[invoke]`"
-        );
+        #[allow(clippy::assertions_on_constants)]
+        const _: () = {};
         let __words = ::underpass::__private::homed::OperandWriter::new().words();
         let __words = self.bound.interrupt(__BookInterrupts::halt, __words)?;
         let _ = __words;
