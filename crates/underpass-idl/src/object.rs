@@ -7,7 +7,7 @@ mod model;
 use crate::attribute;
 use crate::emit;
 use crate::model::Interface;
-use model::{Object, Operation, Runs};
+use model::{Object, ObjectOperation, Runs};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Error, Item, ItemImpl, ItemTrait, parse_quote};
@@ -60,7 +60,7 @@ fn calls(object: &Object) -> ItemTrait {
     let Object { private, operations, .. } = object;
     let ident = object.calls();
     let methods = operations.iter().filter(|operation| operation.runs.by_calls()).map(|operation| {
-        let Operation { ident, inputs, output, .. } = operation;
+        let ObjectOperation { ident, inputs, output, .. } = operation;
         quote! {
             fn #ident(&self, #(#inputs),*) -> ::core::result::Result<#output, #private::CallError>;
         }

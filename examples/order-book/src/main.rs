@@ -9,6 +9,8 @@
 //! order-book NAME reader          reads until trading is halted
 //! ```
 
+#![forbid(unsafe_code)]
+
 use order_book::{Book, BookClient, Order, SOON, Side, open, place, renew, serve, succeed};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};

@@ -53,6 +53,7 @@ fn server_stub(interface: &Interface) -> TokenStream {
     let call = super::local("call");
     let procedures = methods.iter().map(|method| procedure(interface, method, &call));
     let doc = format!(" The server stub of [`{trait_}`].");
+    let dispatches = dispatches(interface, &call);
     quote! {
         #[doc = #doc]
         #[doc(hidden)]
@@ -79,6 +80,15 @@ fn server_stub(interface: &Interface) -> TokenStream {
             }
         }
 
+        #dispatches
+    }
+}
+
+/// What the server stub does for callers in other domains, and in its own.
+fn dispatches(interface: &Interface, call: &Ident) -> TokenStream {
+    let Interface { private, .. } = interface;
+    let (trait_, dispatch) = (interface.of_futures(), interface.dispatch_of_futures());
+    quote! {
         #[automatically_derived]
         impl<__T> #private::Dispatch for #dispatch<__T>
         where

@@ -1,6 +1,6 @@
 //! What runs at home.
 
-use super::{Object, Operation, Runs};
+use super::{Object, ObjectOperation, Runs};
 use crate::emit::local;
 use crate::object::model::Fixed;
 use proc_macro2::{Ident, TokenStream};
@@ -33,7 +33,7 @@ fn by_calls(object: &Object) -> TokenStream {
     let (calls, at_home) = (object.calls(), object.at_home());
     let there = local("object");
     let methods = object.that_run(Runs::by_calls).map(|operation| {
-        let Operation { ident, inputs, names, output, changes, .. } = operation;
+        let ObjectOperation { ident, inputs, names, output, changes, .. } = operation;
         let run = Ident::new(if *changes { "change" } else { "read" }, operation.ident.span());
         quote! {
             fn #ident(&self, #(#inputs),*) -> ::core::result::Result<#output, #private::CallError> {
@@ -60,7 +60,7 @@ fn numbers(object: &Object) -> TokenStream {
     let Object { private, .. } = object;
     let numbers = object.numbers();
     let each = object.that_run(|runs| runs == Runs::Interrupt).map(|operation| {
-        let Operation { ident, inputs, output, returns_nothing, .. } = operation;
+        let ObjectOperation { ident, inputs, output, returns_nothing, .. } = operation;
         let name = ident.unraw().to_string();
         let mut types: Vec<_> = inputs.iter().map(|input| &*input.ty).collect();
         if !returns_nothing {
@@ -135,9 +135,9 @@ fn home_operations(object: &Object) -> TokenStream {
 }
 
 /// What adds one operation at interrupt level to the handlers.
-fn handler(object: &Object, operation: &Operation) -> TokenStream {
+fn handler(object: &Object, operation: &ObjectOperation) -> TokenStream {
     let Object { of, private, .. } = object;
-    let Operation { ident, inputs, names, changes, returns_nothing, .. } = operation;
+    let ObjectOperation { ident, inputs, names, changes, returns_nothing, .. } = operation;
     let (handlers, here, there) = (local("handlers"), local("object"), local("there"));
     let (operands, words, result) = (local("operands"), local("words"), local("result"));
     let numbers = object.numbers();

@@ -1,6 +1,6 @@
 //! The other end of an object.
 
-use super::{Object, Operation, Runs, model};
+use super::{Object, ObjectOperation, Runs, model};
 use crate::emit::local;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -164,9 +164,9 @@ fn imports(object: &Object) -> TokenStream {
 }
 
 /// The method of one operation.
-fn method(object: &Object, operation: &Operation, index: usize) -> TokenStream {
+fn method(object: &Object, operation: &ObjectOperation, index: usize) -> TokenStream {
     let Object { private, .. } = object;
-    let Operation { ident, vis, docs, inputs, output, .. } = operation;
+    let ObjectOperation { ident, vis, docs, inputs, output, .. } = operation;
     let body = match operation.runs {
         Runs::Access => access(object, operation),
         Runs::Invoke => invoke(object, operation),
@@ -197,22 +197,22 @@ fn method(object: &Object, operation: &Operation, index: usize) -> TokenStream {
     }
 }
 
-fn access(object: &Object, operation: &Operation) -> TokenStream {
+fn access(object: &Object, operation: &ObjectOperation) -> TokenStream {
     let Object { of, .. } = object;
-    let Operation { ident, names, .. } = operation;
+    let ObjectOperation { ident, names, .. } = operation;
     let here = local("object");
     quote!(self.bound.read(|#here| <#of>::#ident(#here, #(#names),*)))
 }
 
-fn invoke(object: &Object, operation: &Operation) -> TokenStream {
-    let Operation { ident, names, .. } = operation;
+fn invoke(object: &Object, operation: &ObjectOperation) -> TokenStream {
+    let ObjectOperation { ident, names, .. } = operation;
     let calls = object.calls();
     quote!(#calls::#ident(&self.calls, #(#names),*).map_err(::core::convert::Into::into))
 }
 
-fn either(object: &Object, operation: &Operation, index: usize) -> TokenStream {
+fn either(object: &Object, operation: &ObjectOperation, index: usize) -> TokenStream {
     let Object { of, .. } = object;
-    let Operation { ident, names, .. } = operation;
+    let ObjectOperation { ident, names, .. } = operation;
     let (calls, here) = (object.calls(), local("object"));
     let (plan, called, result) = (local("plan"), local("called"), local("result"));
     let clones = operation
@@ -233,9 +233,9 @@ fn either(object: &Object, operation: &Operation, index: usize) -> TokenStream {
     }
 }
 
-fn interrupt(object: &Object, operation: &Operation) -> TokenStream {
+fn interrupt(object: &Object, operation: &ObjectOperation) -> TokenStream {
     let Object { private, .. } = object;
-    let Operation { ident, inputs, names, output, returns_nothing, .. } = operation;
+    let ObjectOperation { ident, inputs, names, output, returns_nothing, .. } = operation;
     let (numbers, words) = (object.numbers(), local("words"));
     let types: Vec<&Type> = inputs.iter().map(|input| &*input.ty).collect();
     let arguments = fits(&types, &ident.to_string(), "arguments", operation.ident.span());

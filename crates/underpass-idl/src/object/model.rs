@@ -52,7 +52,7 @@ pub(super) struct Object {
     pub(super) ident: Ident,
     /// That of the most visible operation.
     pub(super) vis: Visibility,
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Vec<ObjectOperation>,
     /// The path of the runtime.
     pub(super) krate: Option<Path>,
     /// The path of the runtime items for generated code.
@@ -60,7 +60,7 @@ pub(super) struct Object {
 }
 
 /// One operation.
-pub(super) struct Operation {
+pub(super) struct ObjectOperation {
     pub(super) ident: Ident,
     pub(super) vis: Visibility,
     pub(super) docs: Vec<Attribute>,
@@ -94,7 +94,7 @@ impl Object {
         let mut operations = Vec::new();
         for item in &block.items {
             match item {
-                ImplItem::Fn(method) => operations.extend(errors.take(Operation::parse(method))),
+                ImplItem::Fn(method) => operations.extend(errors.take(ObjectOperation::parse(method))),
                 other => errors
                     .at(other, "this `impl` has operations only: put what is none into an `impl` of its own"),
             }
@@ -109,7 +109,7 @@ impl Object {
             Some(path) => parse_quote!(#path::__private),
             None => parse_quote!(::underpass::__private),
         };
-        let most = operations.iter().map(|operation: &Operation| &operation.vis);
+        let most = operations.iter().map(|operation: &ObjectOperation| &operation.vis);
         let vis = most.max_by_key(|vis| visible(vis)).cloned().unwrap_or(Visibility::Inherited);
         let of = (*block.self_ty).clone();
         match ident {
@@ -139,7 +139,7 @@ impl Object {
     }
 
     /// Those that are marked in that way.
-    pub(super) fn that_run(&self, wanted: impl Fn(Runs) -> bool) -> impl Iterator<Item = &Operation> {
+    pub(super) fn that_run(&self, wanted: impl Fn(Runs) -> bool) -> impl Iterator<Item = &ObjectOperation> {
         self.operations.iter().filter(move |operation| wanted(operation.runs))
     }
 }
@@ -189,7 +189,7 @@ fn name_of(block: &ItemImpl) -> Result<Ident> {
     })
 }
 
-impl Operation {
+impl ObjectOperation {
     fn parse(method: &ImplItemFn) -> Result<Self> {
         let mut errors = Errors::default();
         let signature = &method.sig;
@@ -416,6 +416,6 @@ pub(super) fn remove_marks(block: &mut ItemImpl) {
 }
 
 /// Where errors about what an operation returns belong.
-pub(super) fn span_of(operation: &Operation) -> proc_macro2::Span {
+pub(super) fn span_of(operation: &ObjectOperation) -> proc_macro2::Span {
     operation.output.span()
 }
