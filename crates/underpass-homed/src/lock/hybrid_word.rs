@@ -108,7 +108,7 @@ impl HybridWord<'_> {
     /// keep remotes away.
     pub(crate) fn urge(self) -> bool {
         // Relaxed: it orders nothing. That remotes find it in the word is all.
-        self.exchange(Ordering::Relaxed, |now| (now & URGENT_ALL != URGENT_ALL).then_some(now + URGENT))
+        self.exchange(Ordering::Relaxed, |now| (now & URGENT_ALL != URGENT_ALL).then(|| now + URGENT))
             .is_some()
     }
 
