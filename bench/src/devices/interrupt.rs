@@ -20,7 +20,7 @@ use underpass_os::clock::now_ns;
 const BAR: f64 = 1.15;
 /// The bar while polling, relative to two cache lines.
 const POLLING_BAR: f64 = 2.0;
-/// The device waits that long before it signals, so that whoever sleeps is asleep.
+/// The device waits that long before it signals, so that a thread that sleeps is asleep.
 const PAUSE: u64 = 40_000;
 
 /// The vectors of the four ways.

@@ -9,8 +9,8 @@
 //!
 //! *Read first:* the proof below, then `versions.rs`, then `home.rs`. For operations that interrupt
 //! the home: the [second proof](invoke), then `invoke/requests.rs`. For locks of data that several
-//! domains write: the [third proof](lock), then `lock/hybrid_word.rs`. For the choice between access
-//! and invocation: `choice.rs`. For what `#[underpass::object]` generates: `operations.rs`.
+//! domains write: the [third proof](lock), then `lock/hybrid_word.rs`. For the choice between
+//! access and invocation: `choice.rs`. For what `#[underpass::object]` generates: `operations.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 #![cfg_attr(underpass_loom, allow(dead_code))] // Models use a part.

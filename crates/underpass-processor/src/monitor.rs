@@ -169,7 +169,7 @@ impl Monitor {
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
                 let counts = self.pool.counts();
-                // An activation beyond the maximum is wanted to give way, whoever waits.
+                // An activation beyond the maximum is wanted to give way in any case.
                 let wanted = wanted
                     || counts.waiting > 0
                     || counts.running > counts.maximum

@@ -88,7 +88,7 @@ impl VirtioRegisters {
         Ok(Agreed { flushes: taken & FLUSHES != 0, sectors })
     }
 
-    /// Starts the queue, whose three parts are at these addresses.
+    /// Starts the queue. Its three parts are at these addresses.
     pub(crate) fn start(&self, entries: u16, parts: [u64; 3]) -> Result<(), VirtioError> {
         self.write(QUEUE_SELECT, 0)?;
         if self.read(QUEUE_MOST)? < u32::from(entries) {

@@ -8,7 +8,7 @@
 //! | a reader | takes a lock, and may wait | copies a whole version, and waits for nobody |
 //! | ends with | its exporter | its home; the last version stays readable |
 //!
-//! [`object`](crate::object) makes both ends of an object out of one `impl`, whose operations say
+//! [`object`](crate::object) makes both ends of an object out of one `impl`. Its operations say
 //! how they run: here, at home, or where it is cheaper.
 //!
 //! # Examples

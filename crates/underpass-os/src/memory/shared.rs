@@ -233,7 +233,7 @@ impl Memory {
     pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> io::Result<()> {
         let at = self.base.as_ptr().cast();
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
-        // SAFETY: the range is our mapping, whose words are accessed by atomics alone.
+        // SAFETY: the range is our mapping. Its words are accessed by atomics alone.
         unsafe { mmap(at, self.len, WRITABLE, flags, file, 0) }?;
         // SAFETY: the mapping is ours, and is not changed here.
         Ok(unsafe { madvise(at, self.len, Advice::LinuxDontFork) }?)
