@@ -1,4 +1,4 @@
-//! An object of tests, whose operations run in each way.
+//! An object of tests. Its operations run in each way.
 
 /// Rows, and how often they were changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Shareable)]

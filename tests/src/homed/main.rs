@@ -46,7 +46,7 @@
 //! * `spoil SEED N`: writes N numbers anywhere into the pair's memory and the permits'. It answers
 //!   when it begins, and when it has ended.
 //!
-//! `underpass-test-homed NAME board` is the home of a `Tableau`, whose operations run in each way.
+//! `underpass-test-homed NAME board` is the home of a `Tableau`. Its operations run in each way.
 //! It says `board`. Orders:
 //!
 //! * `version`: the number of the newest version.
