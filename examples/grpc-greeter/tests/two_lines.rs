@@ -1,8 +1,9 @@
 //! The two programs differ in two lines, and do the same.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server's process, and the address that it printed.
 struct Serving(Child, String);
@@ -26,6 +27,15 @@ impl Drop for Serving {
     }
 }
 
+/// Waits until a server has exported its name.
+fn appears(name: &Path) {
+    let since = Instant::now();
+    while !name.exists() {
+        assert!(since.elapsed() < Duration::from_secs(60), "{} does not appear", name.display());
+        std::thread::yield_now();
+    }
+}
+
 fn greeted(program: &str, address: &str, directory: &PathBuf) -> String {
     let mut command = Command::new(program);
     let output = command.args(["greet", address, "Ada", "Grace"]).env("UNDERPASS_DIR", directory).output();
@@ -43,6 +53,8 @@ fn both_programs_greet() {
     let old = Serving::start(before, &directory);
     assert_eq!(greeted(before, &old.1, &directory), GREETINGS);
     let new = Serving::start(after, &directory);
+    // It listens first, and tonic takes the layer when it serves.
+    appears(&directory.join("greeter"));
     // By the name, and by TCP as before, also for clients that nobody has changed.
     assert_eq!(greeted(after, "underpass:greeter", &directory), GREETINGS);
     assert_eq!(greeted(after, &new.1, &directory), GREETINGS);
