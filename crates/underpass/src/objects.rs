@@ -64,7 +64,8 @@
 ///     let running = services.export(Server::new(), NAME).start()?;
 ///     let mut trader = Command::new(std::env::current_exe()?).env("PART", "trader").spawn()?;
 ///     assert!(trader.wait()?.success());
-///     assert_eq!(home.newest_version()?.1, 3);
+///     // The first version, and one of each operation that ran at home.
+///     assert_eq!(home.newest_version()?.1, 4);
 /// #   drop((running, home));
 /// #   std::fs::remove_dir_all(dir)?;
 ///     Ok(())
