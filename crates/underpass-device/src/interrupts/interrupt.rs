@@ -176,13 +176,9 @@ impl EnabledInterrupt {
         self.vector.settle_here();
         let _wants = Wants::new(&self.vector, event);
         loop {
-            // W2. The state of the device comes first: what it did before it ended is seen.
-            let gone = self.device.is_gone();
-            if let Some(found) = look() {
+            // W2.
+            if let Some(found) = self.look_once(&mut look)? {
                 return Ok(found);
-            }
-            if gone {
-                return Err(DeviceError::Gone);
             }
             if self.vector.has_panicked() {
                 return Err(DeviceError::HandlerPanicked);
@@ -194,16 +190,22 @@ impl EnabledInterrupt {
         }
     }
 
+    /// Looks once. `Gone` if nothing is there and the device had ended before.
+    fn look_once<T>(&self, look: &mut impl FnMut() -> Option<T>) -> Result<Option<T>, DeviceError> {
+        // The state of the device comes first: what it did before it ended is seen.
+        let gone = self.device.is_gone();
+        match look() {
+            None if gone => Err(DeviceError::Gone),
+            found => Ok(found),
+        }
+    }
+
     /// Looks until there is something, and gives way to other threads meanwhile.
     fn poll_on<T>(&self, deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Result<T, DeviceError> {
         self.vector.waited(false);
         loop {
-            let gone = self.device.is_gone();
-            if let Some(found) = look() {
+            if let Some(found) = self.look_once(&mut look)? {
                 return Ok(found);
-            }
-            if gone {
-                return Err(DeviceError::Gone);
             }
             if underpass_threads::cancelled() {
                 return Err(DeviceError::Cancelled);
