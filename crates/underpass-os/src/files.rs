@@ -2,6 +2,7 @@
 //! being held up.
 
 pub mod descriptor;
+pub mod fifo;
 pub mod foreign;
 pub mod kind;
 pub mod output;

@@ -10,7 +10,7 @@
 //! * what a process gives up for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]);
 //! * where the outputs of a process go ([`output`]);
 //! * what a driver shares with its device ([`DeviceMemory`], [`DeviceStream`], [`EventFd`]),
-//!   and PCI devices ([`VfioDevice`]).
+//!   and devices that the kernel passes to it ([`VfioDevice`], [`UioDevice`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
 //! limits of its own.
@@ -26,10 +26,13 @@ mod sockets;
 mod supported;
 mod threads;
 
+pub use devices::alarm::Alarm;
 pub use devices::device_memory::{DeviceMemory, RegisterWord};
 pub use devices::device_stream::{DeviceStream, StreamEvent};
 pub use devices::event_fd::EventFd;
+pub use devices::uio::{UioDevice, UioRegion};
 pub use devices::vfio::{VfioDevice, VfioInfo, VfioInterrupts, VfioRegion};
+pub use files::fifo::{Fifo, FifoWatch};
 pub use files::{descriptor, foreign, kind, output};
 pub use memory::peek::{Peek, mapping};
 pub use memory::published;
@@ -37,8 +40,15 @@ pub use memory::sealed::{SealedMemory, Unsealed};
 pub use memory::shared::{Memory, PayloadFile};
 pub use memory::stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
 pub use memory::windows::{MemoryWindows, WritableWindow};
-pub use processes::{dump, end_signal, failpoint, fork, process, processor_time, random, spawn};
+pub use processes::children::ChildEnd;
+pub use processes::process_table::ProcessEntry;
+pub use processes::signal_file::{SignalFile, SignalRead};
+pub use processes::{
+    children, dump, end_signal, failpoint, fork, niceness, process, process_table, processor_time, random,
+    signal_file, spawn, usage,
+};
 pub use sandbox::{calls, confine, forbidden, landlock};
+pub use sockets::activation::passed_elsewhere;
 pub use sockets::directory::Directory;
 pub use sockets::pass::{pass, take_passed};
 pub use sockets::peer;

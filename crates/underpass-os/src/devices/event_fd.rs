@@ -1,11 +1,12 @@
-//! A counter in the kernel that a device adds to, and that a driver takes.
+//! A counter in the kernel that one side adds to, and that another takes.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// An `eventfd`: the device adds to its count, and the driver takes the count. No operation blocks.
+/// An `eventfd`: one side (such as a device) adds to its count, and the other (its driver) takes
+/// the count. No operation blocks.
 #[derive(Debug)]
 pub struct EventFd {
     fd: OwnedFd,

@@ -1,10 +1,12 @@
 //! This process, as its parent and the kernel see it.
 
 use rustix::process::{
-    PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, set_parent_process_death_signal, setrlimit,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, kill_process, pidfd_open,
+    set_parent_process_death_signal, setrlimit,
 };
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
 
 /// Makes the kernel kill this process when the kernel thread that started it ends.
 ///
@@ -99,4 +101,36 @@ pub fn state_of(pid: u32) -> ProcessState {
         "T" | "t" => ProcessState::Stopped,
         _ => ProcessState::Alive,
     }
+}
+
+/// Stops this child, as the shell's Ctrl-Z does, until [`go_on`] or a kill. It was not waited for,
+/// so its number can't belong to another process.
+///
+/// # Errors
+/// It may have taken another user's rights.
+///
+/// # Examples
+/// ```
+/// use underpass_os::process::{ProcessState, go_on, state_of, stop};
+///
+/// let mut child = std::process::Command::new("sleep").arg("60").spawn()?;
+/// stop(&child)?;
+/// while state_of(child.id()) != ProcessState::Stopped {
+///     std::thread::yield_now();
+/// }
+/// go_on(&child)?;
+/// child.kill()?;
+/// child.wait()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn stop(child: &Child) -> io::Result<()> {
+    Ok(kill_process(Pid::from_child(child), Signal::STOP)?)
+}
+
+/// Lets a child go on that [`stop`] has stopped.
+///
+/// # Errors
+/// Those of [`stop`].
+pub fn go_on(child: &Child) -> io::Result<()> {
+    Ok(kill_process(Pid::from_child(child), Signal::CONT)?)
 }

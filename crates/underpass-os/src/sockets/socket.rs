@@ -3,6 +3,7 @@
 use crate::Directory;
 use crate::clock::timespec;
 use crate::fork::Vital;
+use crate::sockets::activation::ManagerFile;
 use crate::sockets::control_message::{self, ALL, Message, SENDER};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
@@ -23,11 +24,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The most files that a message of an honest domain carries.
 pub const MOST_FILES: usize = 65;
 
-/// A name that clients can connect to. Dropping it removes the name.
+/// A name that clients can connect to. Dropping it removes the name, unless a service manager has
+/// passed its socket.
 #[derive(Debug)]
 pub struct Listening {
     fd: Vital,
     standing: Standing,
+    mode: u32,
+    /// The service manager's file, if one has passed the socket. It keeps the name.
+    passed: Option<ManagerFile>,
 }
 
 impl Listening {
@@ -59,7 +64,12 @@ impl Listening {
             },
         }
         let (fd, stamp) = listen_at(&path, &dir, mode)?;
-        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
+        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp }, mode, passed: None })
+    }
+
+    /// A socket that a service manager has made at `path`.
+    pub(super) fn of_manager(fd: OwnedFd, path: PathBuf, stamp: Stamp, mode: u32, file: ManagerFile) -> Self {
+        Self { fd: Vital::new(fd), standing: Standing { path, stamp }, mode, passed: Some(file) }
     }
 
     /// As [`bind`](Self::bind), but takes the name over if a living domain has it. Later clients
@@ -89,13 +99,21 @@ impl Listening {
         let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
         fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
         drop(hint);
-        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
+        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp }, mode, passed: None })
     }
 
     /// Stops accepting. Later connections are refused, and those that wait to be accepted are
-    /// closed.
+    /// closed. If a service manager has passed the socket, they wait for the next server.
     pub fn hang_up(&self) {
-        hang_up(&self.fd);
+        // It would end the manager's socket too.
+        if self.passed.is_none() {
+            hang_up(&self.fd);
+        }
+    }
+
+    /// The permissions of the name.
+    pub fn mode(&self) -> u32 {
+        self.mode
     }
 
     /// The place of the name.
@@ -137,6 +155,9 @@ impl AsFd for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
+        if self.passed.is_some() {
+            return;
+        }
         // The lock keeps other domains from taking the name over between the check and the removal.
         // It is missing only if files have run out.
         let _held = self.standing.path.parent().and_then(|directory| Directory::at(directory).lock().ok());
@@ -155,7 +176,7 @@ pub struct Standing {
 }
 
 /// The identity of a file: device and inode.
-type Stamp = (u64, u64);
+pub(super) type Stamp = (u64, u64);
 
 impl Standing {
     /// Whether another socket stands at the path by now.
@@ -168,12 +189,12 @@ impl Standing {
     }
 }
 
-fn stamp(path: &Path) -> io::Result<Stamp> {
+pub(super) fn stamp(path: &Path) -> io::Result<Stamp> {
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
-fn no_socket() -> io::Error {
+pub(super) fn no_socket() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket stands there")
 }
 
@@ -397,12 +418,12 @@ impl AsFd for Socket {
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
+pub(super) fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-fn address(path: &Path, dir: &fs::File) -> io::Result<SocketAddrUnix> {
+pub(super) fn address(path: &Path, dir: &fs::File) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(path).or_else(|_| SocketAddrUnix::new(short(path, dir)))?)
 }
 

@@ -1,5 +1,6 @@
 //! The processors that this domain may use.
 
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::io;
 
@@ -28,9 +29,8 @@ pub fn allowed() -> io::Result<Vec<usize>> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn is_only_cpu_of(pid: u32, cpu: usize) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let set = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok());
-    set.is_some_and(|set| set.count() == 1 && cpu < CpuSet::MAX_CPU && set.is_set(cpu))
+    let set = name(pid).and_then(|pid| Ok(sched_getaffinity(Some(pid))?));
+    set.is_ok_and(|set| set.count() == 1 && cpu < CpuSet::MAX_CPU && set.is_set(cpu))
 }
 
 /// Confines this kernel thread, and the threads that it starts from now on, to `cpus`.
@@ -38,11 +38,47 @@ pub fn is_only_cpu_of(pid: u32, cpu: usize) -> bool {
 /// # Errors
 /// `InvalidInput` if this process may use none of `cpus` (see `taskset -p $$`).
 pub fn confine(cpus: &[usize]) -> io::Result<()> {
+    Ok(sched_setaffinity(None, &set_of(cpus))?)
+}
+
+/// The CPUs that a kernel thread of any process may run on, ascending.
+///
+/// # Errors
+/// There is no such thread. On a machine of more than 1,024 CPUs it is `InvalidInput`.
+pub fn allowed_to(thread: u32) -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(Some(name(thread)?))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Confines a kernel thread of a process of this user to `cpus`. What it starts from then on is
+/// confined as well.
+///
+/// # Errors
+/// There is no such thread, it is another user's, or it may use none of `cpus`.
+///
+/// # Examples
+/// ```
+/// use underpass_os::cpu;
+/// let own = std::process::id();
+/// let before = cpu::allowed_to(own)?;
+/// cpu::confine_thread(own, &before[..1])?;
+/// assert_eq!(cpu::allowed_to(own)?, before[..1]);
+/// cpu::confine_thread(own, &before)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn confine_thread(thread: u32, cpus: &[usize]) -> io::Result<()> {
+    Ok(sched_setaffinity(Some(name(thread)?), &set_of(cpus))?)
+}
+
+fn name(thread: u32) -> io::Result<Pid> {
+    let name = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    name.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+fn set_of(cpus: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
-    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
-        set.set(cpu);
-    }
-    Ok(sched_setaffinity(None, &set)?)
+    cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| set.set(cpu));
+    set
 }
 
 /// Moves this kernel thread to `cpu`, and then lets the kernel move it freely again.

@@ -77,6 +77,21 @@ impl<'a> Watch<'a> {
         watch
     }
 
+    /// As [`of`](Self::of), with room for [`MOST_WORDS`], so that no word that is added later takes
+    /// memory.
+    pub fn with_room(first: Watched<'a>) -> Self {
+        let mut watch = Self::of(first);
+        watch.many.reserve(MOST_WORDS);
+        watch
+    }
+
+    /// A sleep on one word instead of those before; more can be added. The room for many stays.
+    pub fn begin_again(&mut self, first: Watched<'a>) {
+        self.many.clear();
+        self.len = 0;
+        self.push(first);
+    }
+
     /// Adds a word.
     ///
     /// # Panics
@@ -188,7 +203,13 @@ mod tests {
     fn the_last_of_so_many_words_ends_the_sleep_as_the_first() {
         let word = AtomicU32::new(1);
         let watched = |expected| Watched { word: &word, expected, scope: FutexScope::Private };
+        let mut again = Watch::with_room(watched(1));
         for len in [2, FEW, FEW + 1, MOST_WORDS] {
+            again.begin_again(watched(1));
+            (2..len).for_each(|_| again.push(watched(1)));
+            assert_eq!(again.wait(Some(now_ns() + 1_000_000)), SleepEnd::Late, "{len}");
+            again.push(watched(0));
+            assert_eq!((again.len(), again.wait(None)), (len, SleepEnd::Look));
             let mut watch = Watch::of(watched(1));
             (2..len).for_each(|_| watch.push(watched(1)));
             assert_eq!(watch.wait(Some(now_ns() + 1_000_000)), SleepEnd::Late, "{len}");
