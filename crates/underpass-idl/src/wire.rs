@@ -1,5 +1,6 @@
 //! `#[derive(Wire)]`: how a struct or an enum travels.
 
+mod docs;
 mod emit;
 mod extensible;
 mod shape;

@@ -305,3 +305,40 @@ fn serde_has_its_feature() {
         &[("Shared<'_>", "take `serde` out")],
     );
 }
+
+/// The names of the methods that the client stub of `source` has.
+fn methods_of_the_client(source: &str) -> Vec<String> {
+    let expanded = underpass_idl::interface(TokenStream::new(), source.parse().unwrap());
+    let file: syn::File = syn::parse2(expanded).unwrap();
+    let mut names = Vec::new();
+    for item in file.items {
+        let syn::Item::Impl(block) = item else { continue };
+        let of = &block.self_ty;
+        if block.trait_.is_some() || quote::quote!(#of).to_string() != "TClient" {
+            continue;
+        }
+        for item in block.items {
+            match item {
+                syn::ImplItem::Fn(method) => names.push(method.sig.ident.to_string()),
+                syn::ImplItem::Const(constant) => names.push(constant.ident.to_string()),
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn what_the_client_stub_has_itself_is_no_name_for_a_method() {
+    let with = |name: &str| format!("trait T {{ fn {name}(&self) -> Result<(), CallError>; }}");
+    let mut names = methods_of_the_client(&with("mine"));
+    // `new` and `of_service` have no `self`, so a method of that name can be called beside them.
+    names.retain(|name| !name.starts_with("mine") && !["new", "of_service"].contains(&&**name));
+    assert!(names.len() > 15 && names.contains(&"import_by".to_owned()), "{names:?}");
+    for name in names {
+        let source = with(&name);
+        let found = errors(&source, underpass_idl::interface(TokenStream::new(), source.parse().unwrap()));
+        let taken = found.iter().any(|(why, _)| why.contains(&format!("`{name}` is taken")));
+        assert!(taken || name.starts_with("__"), "{name}: {found:?}");
+    }
+}

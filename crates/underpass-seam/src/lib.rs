@@ -3,7 +3,7 @@
 //!
 //! *Decides:* which atomics every protocol of Underpass uses, so that a model checker can run the
 //! very code that ships. It has the cells that protocols share: a lock that never spins, a gate, an
-//! atomic slot for a reference, and words that signal handlers change.
+//! atomic slot for a reference, counters with one writer, and words that signal handlers change.
 //!
 //! *Must not know:* anything else of Underpass.
 //!
@@ -12,11 +12,13 @@
 mod gate;
 mod local_word;
 pub mod preempt_flag;
+mod single_writer;
 mod static_slot;
 mod try_lock;
 
 pub use gate::Gate;
 pub use local_word::LocalWord;
+pub use single_writer::{WriterCounter, WriterPlaces};
 pub use static_slot::StaticSlot;
 pub use try_lock::{TryLock, TryLockGuard};
 

@@ -5,7 +5,7 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use underpass_seam::{Gate, StaticSlot, TryLock};
+use underpass_seam::{Gate, StaticSlot, TryLock, WriterCounter, WriterPlaces};
 
 /// What one thread writes for another. Loom reports every access that is not ordered.
 struct Cargo(UnsafeCell<u32>);
@@ -158,5 +158,43 @@ fn of_two_threads_that_open_the_gate_one_tells_the_waiter() {
         let told: u32 = openers.into_iter().map(|opener| opener.join().unwrap()).sum();
         assert_eq!(told, 9);
         assert!(gate.pass() && !gate.pass());
+    });
+}
+
+/// The places of writers, with a counter at each of the first two.
+struct Counted {
+    places: WriterPlaces,
+    counters: [WriterCounter; 2],
+}
+
+impl Counted {
+    fn count(&self) {
+        let place = self.places.claim().expect("a place is free");
+        self.counters[place].add(1, false);
+        self.places.give_back(place);
+    }
+
+    fn sum(&self) -> u64 {
+        self.counters.iter().map(WriterCounter::get).sum()
+    }
+}
+
+// Fails if `give_back` or `claim` is relaxed: the next writer then adds to a number that is too
+// old. Fails if `claim` loads and stores instead of exchanging.
+#[test]
+fn no_count_of_one_writer_after_another_is_lost() {
+    loom::model(|| {
+        let counted = Arc::new(Counted { places: WriterPlaces::new(), counters: Default::default() });
+        let other = counted.clone();
+        let other = thread::spawn(move || {
+            other.count();
+            other.count();
+        });
+        counted.count();
+        let seen = counted.sum();
+        assert!((1..=3).contains(&seen), "{seen}");
+        assert!(counted.sum() >= seen, "numbers never fall");
+        other.join().unwrap();
+        assert_eq!(counted.sum(), 3);
     });
 }

@@ -48,7 +48,10 @@ impl DescriptorBuilder {
     /// The descriptor of all that was added. It has one version:
     /// [`of_versions`](Descriptor::of_versions) makes it for several.
     pub fn finish(self) -> Descriptor {
-        Descriptor::new(self.name, self.doc, self.procedures, self.types.finish(), self.stateless)
+        let docs = self.types.docs();
+        let types = self.types.finish();
+        let finished = Descriptor::new(self.name, self.doc, self.procedures, types, self.stateless);
+        Descriptor { docs, ..finished }
     }
 }
 

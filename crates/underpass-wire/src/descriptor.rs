@@ -1,6 +1,6 @@
 //! The descriptor of an interface, which the other side compares with its own.
 
-use crate::{DescriptorBuilder, TypeDefinition, TypeName, astack};
+use crate::{DescriptorBuilder, TypeDefinition, TypeDocs, TypeName, astack};
 use std::fmt::Write as _;
 
 /// The first line of every descriptor's text. It changes with the format of bytes.
@@ -43,6 +43,8 @@ pub struct Descriptor {
     pub procedures: Vec<Procedure>,
     /// The structs and enums that the procedures use, by name.
     pub types: Vec<TypeDefinition>,
+    /// The documentation of those types that have some. It is not part of the hash.
+    pub docs: Vec<(TypeName, TypeDocs)>,
     /// Whether its author declares that no call depends on what a server has given a client before.
     pub stateless: bool,
     /// FNV-1a, 64 bits, of [`text`](Self::text). Two sides with the same hash understand each
@@ -115,7 +117,8 @@ impl Descriptor {
         types: Vec<TypeDefinition>,
         stateless: bool,
     ) -> Self {
-        let mut descriptor = Self { name, doc, procedures, types, stateless, hash: 0, versions: Vec::new() };
+        let mut descriptor =
+            Self { name, doc, procedures, types, docs: Vec::new(), stateless, hash: 0, versions: Vec::new() };
         descriptor.hash = fnv1a(descriptor.text().as_bytes());
         let (hash, astack) = (descriptor.hash, descriptor.astack());
         descriptor.versions.push(InterfaceVersion { hash, astack });

@@ -36,6 +36,13 @@ pub trait Sink {
         let _ = file;
     }
 
+    /// Sends a stream beside the bytes: `files` lead to it, and the bytes that were put last
+    /// describe it. For most sinks these are files as others are.
+    #[inline]
+    fn put_stream(&mut self, files: [BorrowedFd<'_>; 3]) {
+        files.into_iter().for_each(|file| self.put_file(file));
+    }
+
     /// Sends an interface beside the bytes, after those that were put before. `interface` is what
     /// the stub has for that. Most sinks take none: the stub then decodes to
     /// [`DecodeError::NoInterface`](crate::DecodeError::NoInterface).
@@ -61,6 +68,11 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     #[inline]
     fn put_file(&mut self, file: BorrowedFd<'_>) {
         (**self).put_file(file);
+    }
+
+    #[inline]
+    fn put_stream(&mut self, files: [BorrowedFd<'_>; 3]) {
+        (**self).put_stream(files);
     }
 
     #[inline]

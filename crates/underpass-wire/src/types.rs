@@ -218,7 +218,14 @@ pub struct Types {
     names: HashMap<&'static str, TypeName>,
     /// By name. A type whose fields are being examined has no definition yet.
     definitions: BTreeMap<TypeName, Option<Definition>>,
+    /// By name.
+    docs: BTreeMap<TypeName, TypeDocs>,
 }
+
+/// The documentation of a type and of its parts, as markdown: what is documented, and how. The type
+/// itself is `""`, a field its name or position, a variant its name, and a variant's field
+/// `Variant.field`.
+pub type TypeDocs = &'static [(&'static str, &'static str)];
 
 impl Default for Types {
     fn default() -> Self {
@@ -234,7 +241,8 @@ impl Types {
 
     /// None yet, and later only those of one version.
     pub(crate) fn of_version(version: u32) -> Self {
-        Self { version, newest: 1, names: HashMap::new(), definitions: BTreeMap::new() }
+        let (names, definitions, docs) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { version, newest: 1, names, definitions, docs }
     }
 
     /// Whether the version that is described has a part that was added in version `since`.
@@ -273,6 +281,16 @@ impl Types {
         let definition = definition(self);
         self.definitions.insert(free.clone(), Some(definition));
         free
+    }
+
+    /// Keeps the documentation of a type that was defined. It is for display, and part of no hash.
+    pub fn document(&mut self, name: &TypeName, docs: TypeDocs) {
+        self.docs.insert(name.clone(), docs);
+    }
+
+    /// The documentation of all types that have some, in the order of their names.
+    pub(crate) fn docs(&self) -> Vec<(TypeName, TypeDocs)> {
+        self.docs.iter().map(|(name, docs)| (name.clone(), *docs)).collect()
     }
 
     /// Names the interface whose client stub has that `path`. The first time, `describe` adds its

@@ -36,6 +36,31 @@ impl Descriptor {
         Self { versions, ..whole }
     }
 
+    /// The descriptor of an interface as another process has described it, for a client that does
+    /// not have its trait. It has one version, and no procedures: the client has them from that
+    /// process.
+    ///
+    /// It lasts as long as this process, as all descriptors do.
+    ///
+    /// # Examples
+    /// ```
+    /// let cache = underpass::Descriptor::of_peer("Cache", 0x1234, 4096);
+    /// assert_eq!((cache.hashes(), cache.astack()), (vec![0x1234], 0));
+    /// assert_eq!(cache.versions[0].astack, 4096);
+    /// ```
+    pub fn of_peer(name: &str, hash: u64, astack: usize) -> &'static Self {
+        Box::leak(Box::new(Self {
+            name: Box::leak(name.to_owned().into_boxed_str()),
+            doc: "",
+            procedures: Vec::new(),
+            types: Vec::new(),
+            docs: Vec::new(),
+            stateless: false,
+            hash,
+            versions: vec![InterfaceVersion { hash, astack }],
+        }))
+    }
+
     /// The hashes of all versions, the newest first.
     ///
     /// # Examples

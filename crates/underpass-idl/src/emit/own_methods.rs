@@ -6,7 +6,7 @@ use quote::quote;
 
 /// All of them.
 pub(super) fn own_methods(interface: &Interface) -> TokenStream {
-    [imports, import_apart, resilient_imports, passing_on, terms]
+    [imports, import_by, import_apart, resilient_imports, passing_on, terms]
         .map(|methods| methods(interface))
         .into_iter()
         .collect()
@@ -17,7 +17,8 @@ fn imports(interface: &Interface) -> TokenStream {
     let Interface { vis, private, .. } = interface;
     quote! {
         /// Imports the interface that is exported as `name`. If this domain exports it itself,
-        /// calls are direct.
+        /// calls are direct. If `name` is an address, `https://host:port/name`, calls go to another
+        /// machine, by the transport that was installed.
         ///
         /// # Errors
         /// There is no such name, or no permission, or it is another interface. Each variant
@@ -42,6 +43,33 @@ fn imports(interface: &Interface) -> TokenStream {
         ) -> ::core::result::Result<Self, #private::ImportError> {
             ::core::result::Result::Ok(Self {
                 stub: #private::Stub::import(name, Self::descriptor(), ::core::option::Option::Some(time))?,
+            })
+        }
+    }
+}
+
+/// The way to import an interface from another machine by a transport of one's choice.
+fn import_by(interface: &Interface) -> TokenStream {
+    let Interface { vis, private, .. } = interface;
+    quote! {
+        /// Imports the interface from another machine, at an address of `transport`, such as
+        /// `https://host:port/name`. Waits for its server for at most `time`.
+        ///
+        /// # Errors
+        /// The server can't be reached, or does not let this client call, or has another interface.
+        /// Or a method has what can't leave its machine, such as an open file: the error names it.
+        #vis fn import_by(
+            transport: &dyn #private::RemoteTransport,
+            address: &::core::primitive::str,
+            time: ::core::time::Duration,
+        ) -> ::core::result::Result<Self, #private::ImportError> {
+            ::core::result::Result::Ok(Self {
+                stub: #private::Stub::import_by(
+                    transport,
+                    address,
+                    Self::descriptor(),
+                    ::core::option::Option::Some(time),
+                )?,
             })
         }
     }
@@ -201,6 +229,14 @@ fn terms(interface: &Interface) -> TokenStream {
         #[must_use]
         #vis fn when_all_leased(&self, choice: #private::AllLeased) -> Self {
             Self { stub: self.stub.when_all_leased(choice) }
+        }
+
+        /// The same binding. Calls over this copy are counted and timed, method by method, among
+        /// the metrics of this process, as those of an import of `name`. A binding within this
+        /// domain stays as it is.
+        #[must_use]
+        #vis fn measured(&self, name: &::core::primitive::str) -> Self {
+            Self { stub: self.stub.measured(name, Self::descriptor()) }
         }
 
         /// The costs of this binding so far.

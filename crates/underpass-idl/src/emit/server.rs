@@ -18,6 +18,23 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
 
         #[automatically_derived]
         #[allow(deprecated)]
+        impl<__T> #dispatch<__T>
+        where
+            __T: #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            #[inline(always)]
+            fn run<'__a>(
+                &self,
+                #call: &mut impl #private::ProcedureCall<'__a>,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                match #call.procedure() {
+                    #(#procedures)*
+                    _ => #call.unknown(),
+                }
+            }
+        }
+
+        #[automatically_derived]
         impl<__T> #private::Dispatch for #dispatch<__T>
         where
             __T: #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
@@ -26,10 +43,14 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
                 &self,
                 #call: &mut #private::IncomingCall<'_>,
             ) -> ::core::result::Result<(), #private::Refused> {
-                match #call.procedure() {
-                    #(#procedures)*
-                    _ => #call.unknown(),
-                }
+                self.run(#call)
+            }
+
+            fn dispatch_detached(
+                &self,
+                #call: &mut #private::DetachedCall,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                self.run(#call)
             }
 
             fn local(

@@ -210,16 +210,16 @@ fn method_of<'a>(item: &'a TraitItem, errors: &mut Errors) -> Option<&'a syn::Tr
     None
 }
 
-/// The most methods. The highest bit of a procedure's number says that interfaces come along, and
-/// the number of all ones is the call that collects late answers.
-const MOST: u16 = (1 << 15) - 1;
+/// The most methods. The two highest bits of a procedure's number say that interfaces or a prefix
+/// come along, and the number of all ones is the call that collects late answers.
+const MOST: u16 = (1 << 14) - 1;
 
 fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
     match u16::try_from(taken) {
         Ok(index) if index < MOST => Ok(index),
         _ => Err(Error::new_spanned(
             &method.sig.ident,
-            "an interface has at most 32,767 methods: put this and those behind it into another",
+            "an interface has at most 16,383 methods: put this and those behind it into another",
         )),
     }
 }
@@ -232,6 +232,7 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
         }
         "import"
         | "import_apart"
+        | "import_by"
         | "import_from"
         | "import_within"
         | "import_resilient"
@@ -240,6 +241,7 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
         "descriptor"
         | "share_with"
         | "counters"
+        | "measured"
         | "with_deadline"
         | "urgent"
         | "when_all_leased"

@@ -1,7 +1,7 @@
 //! The code that is generated for a type that travels.
 
-use super::extensible;
 use super::shape::{Field, FieldTypes, FieldsKind, ParsedFields, ParsedVariant, Shape};
+use super::{docs, extensible};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -30,7 +30,7 @@ pub(super) fn implementations(
     };
     let encode = implementation("Encode", encode(shape));
     let decode = implementation("Decode", decode(&name, shape));
-    let schema = implementation("Schema", schema(&name, &item.generics, shape));
+    let schema = implementation("Schema", schema(&name, item, shape));
     let markers = markers(ident, &generics, types);
     quote! {
         const _: () = {
@@ -191,8 +191,8 @@ fn decoded(fields: &ParsedFields) -> TokenStream {
     quote!({ #(#parts),* })
 }
 
-fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
-    let arguments = generics.params.iter().filter_map(|parameter| match parameter {
+fn schema(name: &str, item: &DeriveInput, shape: &Shape) -> TokenStream {
+    let arguments = item.generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Type(of) => {
             let of = &of.ident;
             Some(quote!(<#of as __wire::Schema>::schema(__types)))
@@ -217,12 +217,24 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
             quote!(__wire::Definition::Enum(::std::vec::Vec::from([#(#variants),*])))
         }
     };
+    let define = quote!(__types.define(::core::any::type_name::<Self>(), __name, |__types| #definition));
+    let define = match &docs::of(item)[..] {
+        [] => define,
+        docs => {
+            let docs = docs.iter().map(|(part, doc)| quote!((#part, #doc)));
+            quote! {
+                let __name = #define;
+                __types.document(&__name, &[#(#docs),*]);
+                __name
+            }
+        }
+    };
     quote! {
         type Itself = Self;
 
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic(#name, &[#(#arguments),*]);
-            __types.define(::core::any::type_name::<Self>(), __name, |__types| #definition)
+            #define
         }
     }
 }

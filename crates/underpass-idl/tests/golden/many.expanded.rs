@@ -69,7 +69,8 @@ pub struct ManyClient {
 #[allow(dead_code)]
 impl ManyClient {
     /// Imports the interface that is exported as `name`. If this domain exports it itself,
-    /// calls are direct.
+    /// calls are direct. If `name` is an address, `https://host:port/name`, calls go to another
+    /// machine, by the transport that was installed.
     ///
     /// # Errors
     /// There is no such name, or no permission, or it is another interface. Each variant
@@ -100,6 +101,26 @@ impl ManyClient {
         ::core::result::Result::Ok(Self {
             stub: crate::mock::__private::Stub::import(
                 name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface from another machine, at an address of `transport`, such as
+    /// `https://host:port/name`. Waits for its server for at most `time`.
+    ///
+    /// # Errors
+    /// The server can't be reached, or does not let this client call, or has another interface.
+    /// Or a method has what can't leave its machine, such as an open file: the error names it.
+    pub fn import_by(
+        transport: &dyn crate::mock::__private::RemoteTransport,
+        address: &::core::primitive::str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_by(
+                transport,
+                address,
                 Self::descriptor(),
                 ::core::option::Option::Some(time),
             )?,
@@ -253,6 +274,15 @@ impl ManyClient {
     pub fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
         Self {
             stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// The same binding. Calls over this copy are counted and timed, method by method, among
+    /// the metrics of this process, as those of an import of `name`. A binding within this
+    /// domain stays as it is.
+    #[must_use]
+    pub fn measured(&self, name: &::core::primitive::str) -> Self {
+        Self {
+            stub: self.stub.measured(name, Self::descriptor()),
         }
     }
     /// The costs of this binding so far.
@@ -454,13 +484,14 @@ impl crate::mock::__private::wire::Schema for ManyClient {
 struct __ManyDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<__T> crate::mock::__private::Dispatch for __ManyDispatch<__T>
+impl<__T> __ManyDispatch<__T>
 where
     __T: Many + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
-    fn dispatch(
+    #[inline(always)]
+    fn run<'__a>(
         &self,
-        __call: &mut crate::mock::__private::IncomingCall<'_>,
+        __call: &mut impl crate::mock::__private::ProcedureCall<'__a>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match __call.procedure() {
             0u16 => {
@@ -514,6 +545,24 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+#[automatically_derived]
+impl<__T> crate::mock::__private::Dispatch for __ManyDispatch<__T>
+where
+    __T: Many + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        __call: &mut crate::mock::__private::IncomingCall<'_>,
+    ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
+        self.run(__call)
+    }
+    fn dispatch_detached(
+        &self,
+        __call: &mut crate::mock::__private::DetachedCall,
+    ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
+        self.run(__call)
     }
     fn local(
         self: ::std::sync::Arc<Self>,

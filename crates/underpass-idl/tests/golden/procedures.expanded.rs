@@ -59,7 +59,8 @@ pub struct FramesClient {
 #[allow(dead_code)]
 impl FramesClient {
     /// Imports the interface that is exported as `name`. If this domain exports it itself,
-    /// calls are direct.
+    /// calls are direct. If `name` is an address, `https://host:port/name`, calls go to another
+    /// machine, by the transport that was installed.
     ///
     /// # Errors
     /// There is no such name, or no permission, or it is another interface. Each variant
@@ -90,6 +91,26 @@ impl FramesClient {
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import(
                 name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface from another machine, at an address of `transport`, such as
+    /// `https://host:port/name`. Waits for its server for at most `time`.
+    ///
+    /// # Errors
+    /// The server can't be reached, or does not let this client call, or has another interface.
+    /// Or a method has what can't leave its machine, such as an open file: the error names it.
+    pub fn import_by(
+        transport: &dyn ::underpass::__private::RemoteTransport,
+        address: &::core::primitive::str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_by(
+                transport,
+                address,
                 Self::descriptor(),
                 ::core::option::Option::Some(time),
             )?,
@@ -243,6 +264,15 @@ impl FramesClient {
     pub fn when_all_leased(&self, choice: ::underpass::__private::AllLeased) -> Self {
         Self {
             stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// The same binding. Calls over this copy are counted and timed, method by method, among
+    /// the metrics of this process, as those of an import of `name`. A binding within this
+    /// domain stays as it is.
+    #[must_use]
+    pub fn measured(&self, name: &::core::primitive::str) -> Self {
+        Self {
+            stub: self.stub.measured(name, Self::descriptor()),
         }
     }
     /// The costs of this binding so far.
@@ -404,13 +434,14 @@ impl ::underpass::__private::wire::Schema for FramesClient {
 struct __FramesDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<__T> ::underpass::__private::Dispatch for __FramesDispatch<__T>
+impl<__T> __FramesDispatch<__T>
 where
     __T: Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
-    fn dispatch(
+    #[inline(always)]
+    fn run<'__a>(
         &self,
-        __call: &mut ::underpass::__private::IncomingCall<'_>,
+        __call: &mut impl ::underpass::__private::ProcedureCall<'__a>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match __call.procedure() {
             0u16 => {
@@ -436,6 +467,24 @@ where
             }
             _ => __call.unknown(),
         }
+    }
+}
+#[automatically_derived]
+impl<__T> ::underpass::__private::Dispatch for __FramesDispatch<__T>
+where
+    __T: Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        __call: &mut ::underpass::__private::IncomingCall<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        self.run(__call)
+    }
+    fn dispatch_detached(
+        &self,
+        __call: &mut ::underpass::__private::DetachedCall,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        self.run(__call)
     }
     fn local(
         self: ::std::sync::Arc<Self>,

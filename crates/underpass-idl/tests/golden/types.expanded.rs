@@ -52,7 +52,7 @@ const _: () = {
         type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Stat", &[]);
-            __types
+            let __name = __types
                 .define(
                     ::core::any::type_name::<Self>(),
                     __name,
@@ -67,7 +67,13 @@ const _: () = {
                             ]),
                         ),
                     ),
-                )
+                );
+            __types
+                .document(
+                    &__name,
+                    &[("", "Properties of a file."), ("size", "In bytes.")],
+                );
+            __name
         }
     }
 };
@@ -327,7 +333,7 @@ const _: () = {
         type Itself = Self;
         fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
             let __name = __wire::TypeName::generic("Tree", &[]);
-            __types
+            let __name = __types
                 .define(
                     ::core::any::type_name::<Self>(),
                     __name,
@@ -360,7 +366,9 @@ const _: () = {
                             },
                         ]),
                     ),
-                )
+                );
+            __types.document(&__name, &[("Labelled", "With a text.")]);
+            __name
         }
     }
 };

@@ -1,6 +1,8 @@
+/// Properties of a file.
 #[derive(Wire)]
 #[underpass(crate = crate::mock)]
 struct Stat {
+    /// In bytes.
     size: u64,
     r#type: Option<String>,
 }
@@ -17,6 +19,7 @@ struct Nothing;
 enum Tree {
     Leaf,
     Node(Box<Tree>, Box<Tree>),
+    /// With a text.
     Labelled { label: String, tree: Vec<Tree> },
 }
 

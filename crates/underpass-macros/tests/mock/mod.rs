@@ -16,9 +16,9 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, DispatchLocal, Exclusive,
-        FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy, Refused, ResultOf,
-        Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, DetachedCall, Dispatch, DispatchLocal,
+        Exclusive, FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy,
+        ProcedureCall, Refused, RemoteTransport, ResultOf, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -83,6 +83,9 @@ impl<T> Exclusive<T> {
 
 pub trait Dispatch: Send + Sync + 'static {
     fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
+    fn dispatch_detached(&self, call: &mut DetachedCall) -> Result<(), Refused> {
+        call.unknown()
+    }
     fn local(self: Arc<Self>) -> Option<Box<dyn std::any::Any>>;
 }
 
@@ -138,6 +141,55 @@ impl IncomingCall<'_> {
         Err(Refused(format!("no procedure {}", self.procedure)))
     }
 }
+
+/// What a server stub asks of a call.
+pub trait ProcedureCall<'a> {
+    fn procedure(&self) -> u16;
+    fn argument<C: Carried>(
+        &mut self,
+        argument: &mut underpass_wire::ArgumentPlace<C::Itself>,
+    ) -> Result<(), Refused>;
+    fn end(&mut self) -> Result<(), Refused>;
+    fn drop_later<T: 'static>(&mut self, value: T);
+    fn reply<V: Carried, E: CarriedError>(
+        &mut self,
+        value: &Result<V::Itself, E::Itself>,
+    ) -> Result<bool, Refused>;
+    fn unknown(&mut self) -> Result<(), Refused>;
+}
+
+impl<'a> ProcedureCall<'a> for IncomingCall<'a> {
+    fn procedure(&self) -> u16 {
+        self.procedure
+    }
+    fn argument<C: Carried>(
+        &mut self,
+        argument: &mut underpass_wire::ArgumentPlace<C::Itself>,
+    ) -> Result<(), Refused> {
+        self.argument::<C>(argument)
+    }
+    fn end(&mut self) -> Result<(), Refused> {
+        self.end()
+    }
+    fn drop_later<T: 'static>(&mut self, value: T) {
+        self.drop_later(value);
+    }
+    fn reply<V: Carried, E: CarriedError>(
+        &mut self,
+        value: &Result<V::Itself, E::Itself>,
+    ) -> Result<bool, Refused> {
+        self.reply::<V, E>(value)
+    }
+    fn unknown(&mut self) -> Result<(), Refused> {
+        self.unknown()
+    }
+}
+
+/// A call that came over no channel, which is one like any other here.
+pub type DetachedCall = IncomingCall<'static>;
+
+/// Stands for the runtime's.
+pub trait RemoteTransport {}
 
 /// What the server stub of async handlers asks of a call.
 pub trait HandlerCall {
@@ -261,6 +313,11 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self::of(service.clone(), true)
     }
 
+    /// Nothing is measured here.
+    pub fn measured(&self, _: &str, _: &'static Descriptor) -> Self {
+        self.clone()
+    }
+
     pub fn put(&self, to: &mut (impl Sink + ?Sized)) {
         to.put_interface(&self.service);
     }
@@ -268,6 +325,15 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn take(from: &mut (impl Source + ?Sized), _: &'static Descriptor) -> Result<Self, DecodeError> {
         let service = from.take_interface()?.downcast().map_err(|_| DecodeError::NoInterface)?;
         Ok(Self::of(*service, false))
+    }
+
+    pub fn import_by(
+        _: &dyn RemoteTransport,
+        address: &str,
+        descriptor: &'static Descriptor,
+        within: Option<std::time::Duration>,
+    ) -> Result<Self, ImportError> {
+        Self::import(address, descriptor, within)
     }
 
     pub fn import_apart(
