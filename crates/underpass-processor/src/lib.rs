@@ -58,7 +58,7 @@ pub use park::parker::Parker;
 #[cfg(not(underpass_loom))]
 pub use permits::ReturnPolicy;
 #[cfg(not(underpass_loom))]
-pub use pool::activation::Activation;
+pub use pool::activation::{Activation, KeptPermit};
 #[cfg(not(underpass_loom))]
 pub use pool::activation_counts::ActivationCounts;
 #[cfg(not(underpass_loom))]

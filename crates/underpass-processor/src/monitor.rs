@@ -9,6 +9,7 @@
 
 mod observation;
 
+use crate::permits::protocol::Environment;
 use crate::permits::{protocol, state};
 use crate::pool::registry::MOST_ACTIVATIONS;
 use crate::pool::sharing::sharing;
@@ -44,6 +45,8 @@ pub(crate) struct Monitor {
     helper: Option<(usize, u32)>,
     /// For how many ticks there has been unstarted work.
     unstarted: u32,
+    /// For how many ticks calls have waited that no activation took.
+    stalled: u32,
     quiet: u32,
     reviewed: u64,
 }
@@ -57,6 +60,7 @@ impl Monitor {
             seen: Vec::with_capacity(MOST_ACTIVATIONS),
             helper: None,
             unstarted: 0,
+            stalled: 0,
             quiet: 0,
             reviewed: now_ns(),
         }
@@ -87,7 +91,7 @@ impl Monitor {
 
     /// Restarts all measurements: the time of the sleep does not count.
     fn start_again(&mut self) {
-        self.unstarted = 0;
+        (self.unstarted, self.stalled) = (0, 0);
         let _ = lines::call_progress();
         for activation in self.pool.activations() {
             self.history(activation).start_again(activation);
@@ -132,6 +136,7 @@ impl Monitor {
             protocol::serve(self.pool);
         }
         self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
+        self.stalled = if stalled { self.stalled + 1 } else { 0 };
         self.preempt(&mut seen);
         self.pool.publish_wanted();
         seen.clear();
@@ -235,7 +240,10 @@ impl Monitor {
         // Activations that switch threads will come to the work, unless none of them would take it.
         let patience = if hogs { SLICE } else { PATIENCE };
         if self.unstarted >= patience && !self.pool.counts().free() && !self.helped() {
-            self.enlist_sleeper();
+            self.enlist_sleeper(Work::Threads);
+        } else if hogs && self.stalled >= SLICE && !self.pool.counts().free() && !self.helped() {
+            // Those that compute look at no line, and the others have taken no call for a slice.
+            self.enlist_sleeper(Work::Calls);
         }
         let counts = self.pool.counts();
         let asked = self.pool.activations().filter(|a| a.state().hint() == state::PREEMPTING).count();
@@ -251,14 +259,17 @@ impl Monitor {
         }
     }
 
-    /// Provides an activation that takes over for unstarted work: a sleeper that waits from now on,
-    /// or a new one, which waits by the next tick.
-    fn enlist_sleeper(&mut self) {
-        self.helper =
-            protocol::enlist_sleeper(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
-                let number = self.pool.registry.len();
-                self.pool.starts.request(self.pool.living()).then_some((number, 0))
-            });
+    /// Provides an activation that takes over for work that nobody does: a sleeper that waits from
+    /// now on, or a new one, which waits by the next tick.
+    fn enlist_sleeper(&mut self, work: Work) {
+        let enlisted = match work {
+            Work::Threads => protocol::enlist_sleeper(self.pool, |state| self.pool.takes(state)),
+            Work::Calls => protocol::enlist_sleeper(self.pool, |state| self.pool.serves(state)),
+        };
+        self.helper = enlisted.map(|state| (state.number(), state.gains())).or_else(|| {
+            let number = self.pool.registry.len();
+            self.pool.starts.request(self.pool.living()).then_some((number, 0))
+        });
     }
 
     /// Whether the activation that takes over for unstarted work has not been given a permit yet.
@@ -272,6 +283,14 @@ impl Monitor {
             None => self.pool.starts.expected(),
         })
     }
+}
+
+/// What an activation is to take over for.
+enum Work {
+    /// Threads that have not started.
+    Threads,
+    /// Calls that no activation takes.
+    Calls,
 }
 
 impl History {

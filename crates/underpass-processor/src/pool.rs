@@ -2,12 +2,14 @@
 //!
 //! This folder has the activation itself (`activation.rs`), the table of all activations
 //! (`registry.rs`), the counts for users (`activation_counts.rs`), and the kernel thread that
-//! starts activations (`launcher.rs`). It also has the maximum (`maximum.rs`), preemption and its
-//! signal (`preempt.rs`), and the link to the permit protocol (`environment.rs`).
+//! starts activations (`launcher.rs`). It also has what the kernel says of them (`kernel_task.rs`),
+//! the maximum (`maximum.rs`), preemption and its signal (`preempt.rs`), and the link to the permit
+//! protocol (`environment.rs`).
 
 pub(crate) mod activation;
 pub(crate) mod activation_counts;
 mod environment;
+pub(crate) mod kernel_task;
 pub(crate) mod launcher;
 pub(crate) mod maximum;
 pub mod preempt;
@@ -17,6 +19,7 @@ pub(crate) mod sharing;
 use crate::park::MonitorParker;
 use crate::permits::{Counts, Permits, fence_after_change, protocol};
 use crate::{Activation, ActivationCounts, metrics};
+use kernel_task::KernelTasks;
 use launcher::Starts;
 use registry::{MOST_ACTIVATIONS, Registry};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -99,6 +102,8 @@ pub struct Pool {
     blocking_calls: AtomicU32,
     /// How many listeners run on donated processors.
     pub(crate) lent: AtomicU32,
+    /// For a thread that ends an excess.
+    kernel_tasks: KernelTasks,
     /// Held while the maximum changes.
     changes: Mutex<()>,
     /// Calls wait on the lines, and all activations that run may be blocked, so the monitor has to
@@ -134,6 +139,7 @@ impl Pool {
             starts: Starts::new(maximum),
             blocking_calls: AtomicU32::new(UNUSED),
             lent: AtomicU32::new(0),
+            kernel_tasks: KernelTasks::new(),
             changes: Mutex::new(()),
             calls: AtomicBool::new(false),
         }
@@ -175,6 +181,11 @@ impl Pool {
         self.permits.counts().running as usize
     }
 
+    /// Activations that wait for a permit.
+    pub fn waiting(&self) -> usize {
+        self.permits.counts().waiting as usize
+    }
+
     /// Whether one of this domain's own processors is idle: no activation runs on it. An activation
     /// that polls for calls runs. If it finds none, it sleeps soon.
     ///
@@ -196,8 +207,12 @@ impl Pool {
     /// loads if all processors run.
     #[inline]
     pub fn request(&self) {
-        if self.permits.counts().free() || self.has_blocking_calls() {
+        let counts = self.permits.counts();
+        if counts.free() || self.has_blocking_calls() {
             self.request_now();
+        }
+        if counts.is_short() {
+            self.want_more();
         }
         // The caller's barrier is H2.
         if MONITOR.dozes() {
@@ -229,6 +244,24 @@ impl Pool {
         // Relaxed: the barrier, or the monitor's parker, makes it visible. H1 to H3.
         self.calls.store(true, Ordering::Relaxed);
         Self::wake_monitor();
+        if self.counts().is_short() {
+            self.want_more();
+        }
+    }
+
+    /// Calls keep coming over donated processors. If a processor is free, wakes a sleeping
+    /// activation, which then polls for them. A domain that shares processors asks for one, if no
+    /// other domain wants it: otherwise its callers would donate theirs for each call.
+    pub fn invite_or_want(&self) {
+        let counts = self.counts();
+        if counts.free() {
+            self.invite();
+        } else if counts.is_short() && !sharing::sharing().is_some_and(|sharing| sharing.is_wanted()) {
+            // Relaxed: as in `invite_or_check`.
+            self.calls.store(true, Ordering::Relaxed);
+            Self::wake_monitor();
+            self.want_more();
+        }
     }
 
     /// How many activations may be blocked unannounced in calls of one user. It is half of all that

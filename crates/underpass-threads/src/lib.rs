@@ -92,7 +92,7 @@ pub use serve::served_line::served;
 #[cfg(not(underpass_loom))]
 pub use start::start;
 #[cfg(not(underpass_loom))]
-pub use thread::blocking::{blocking, blocking_here};
+pub use thread::blocking::{blocking, blocking_here, without_switches};
 #[cfg(not(underpass_loom))]
 pub use thread::builder::{Builder, spawn};
 #[cfg(not(underpass_loom))]

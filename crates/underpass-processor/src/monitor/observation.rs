@@ -1,10 +1,10 @@
 //! What the monitor remembers of an activation from one tick to the next.
 
 use crate::Activation;
-use crate::metrics;
 use crate::monitor::SLICE;
 use crate::permits::state;
-use underpass_os::thread::{Task, TaskState};
+use crate::pool::kernel_task::KernelTask;
+use underpass_os::thread::TaskState;
 
 /// The monitor's memory of one activation.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct History {
     reported: bool,
     /// The signal was sent for the present request to give way.
     pub(crate) interrupted: bool,
-    task: Option<Task>,
+    task: KernelTask,
 }
 
 /// What a tick sees of an activation.
@@ -57,23 +57,7 @@ impl History {
 
     /// What the kernel says that its kernel thread does. `Other` if the kernel doesn't say.
     pub(crate) fn kernel_state(&mut self, activation: &Activation) -> TaskState {
-        if self.task.is_none() {
-            // Without file descriptors or `/proc` this finds nothing. The next tick tries again.
-            let Some(task) = activation.thread().and_then(|thread| Task::open(thread).ok()) else {
-                return TaskState::Other;
-            };
-            self.task = Some(task);
-            metrics().entered_kernel(1);
-        }
-        metrics().entered_kernel(1);
-        match self.task.as_ref().map(Task::state) {
-            Some(Ok(state)) => state,
-            _ => {
-                // The file was of a kernel thread that has ended. Another has taken its place.
-                self.task = None;
-                TaskState::Other
-            }
-        }
+        self.task.state(activation)
     }
 
     /// Whether its thread is found computing for the first time.

@@ -67,6 +67,12 @@ impl Counts {
     pub fn free(self) -> bool {
         self.running < self.maximum
     }
+
+    /// Whether all that the domain holds is in use, and it could use more.
+    #[inline]
+    pub fn is_short(self) -> bool {
+        self.limited && self.running >= self.held && self.held < self.own_maximum
+    }
 }
 
 /// The most processors that the word has room for.
@@ -296,9 +302,10 @@ mod tests {
         assert!(permits.take() && permits.take());
         assert_eq!(permits.set_limited(true, Some(1)), 0);
         assert_eq!(counts(&permits), (2, 0, 1));
-        assert!(!permits.enlist());
+        assert!(!permits.enlist() && permits.counts().is_short());
         assert_eq!(permits.release(), Released::Freed(1));
         assert_eq!(permits.add_held(), 1, "the one that waits");
+        assert!(!permits.counts().is_short(), "it has all that it may use");
         assert_eq!(counts(&permits), (2, 0, 2));
         assert_eq!(permits.add_held(), 0);
         assert_eq!(counts(&permits), (2, 0, 2), "its own maximum is less");

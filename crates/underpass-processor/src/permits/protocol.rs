@@ -61,6 +61,13 @@ pub trait Environment {
     /// Has activations started until those that are not blocked in the kernel are enough for all
     /// permits.
     fn start_missing(&self);
+
+    /// Whether the kernel thread of this state's activation runs, or is ready to run: a hint.
+    fn runs(&self, state: &ActivationState) -> bool;
+
+    /// Interrupts this state's activation, so that it gives way if it was asked to. Returns `false`
+    /// if that is not possible.
+    fn interrupt(&self, state: &ActivationState) -> bool;
 }
 
 /// *Grant*: gives the permit that the caller has in hand to the activation that has waited longest.
@@ -210,14 +217,15 @@ fn hand_to(env: &impl Environment, suits: impl Fn(&ActivationState) -> bool) -> 
     sleeper.is_some()
 }
 
-/// Makes a sleeper wait for a permit, so that it takes over from an activation that will be
-/// preempted.
-pub fn enlist_sleeper<W: Environment>(env: &W) -> Option<&ActivationState> {
+/// Makes a sleeper that suits wait for a permit, so that it takes over from an activation that will
+/// be preempted.
+pub fn enlist_sleeper<W: Environment>(
+    env: &W,
+    suits: impl Fn(&ActivationState) -> bool,
+) -> Option<&ActivationState> {
     let ticket = env.permits().ticket();
     let sleeper = env.states().find(|state| {
-        state.hint() == state::ASLEEP
-            && env.takes(state)
-            && state.publish(state::ASLEEP, state::WAITING, ticket)
+        state.hint() == state::ASLEEP && suits(state) && state.publish(state::ASLEEP, state::WAITING, ticket)
     })?;
     env.unpark(sleeper);
     enlist(env);
@@ -286,6 +294,43 @@ pub fn give_way(env: &impl Environment, state: &ActivationState) {
         _ => env.blocking_ended(),
     }
     wait(env, state);
+}
+
+/// *End the excess*: the domain was asked for a processor that is in use. Permits that are left in
+/// blocking calls are freed. Then as many activations are asked to give way as run beyond the
+/// permits, and all that were asked are interrupted.
+///
+/// An activation that is blocked in the kernel is not asked. Returns `false` if that, or a signal
+/// that could not be sent, leaves something to the monitor.
+#[must_use = "if this is false, the monitor has to be woken"]
+pub fn end_excess(env: &impl Environment) -> bool {
+    let excess = || {
+        let counts = env.permits().counts();
+        counts.running.saturating_sub(counts.maximum)
+    };
+    // SYNC with the fence of `share_idle`: an activation that frees its permit finds what is owed,
+    // or the caller finds the permit free.
+    fence_after_change();
+    while excess() > 0 && detach(env) {
+        free(env);
+    }
+    let mut left = excess();
+    for state in env.states().filter(|state| state.hint() == state::PREEMPTING) {
+        // The monitor has asked it, and may have left it to come to a scheduling point.
+        if env.interrupt(state) {
+            left = left.saturating_sub(1);
+        }
+    }
+    for state in env.states() {
+        if left == 0 {
+            return true;
+        }
+        let computes = state.hint() == state::RUNNING && env.runs(state);
+        if computes && state.advance(state::RUNNING, state::PREEMPTING) && env.interrupt(state) {
+            left -= 1;
+        }
+    }
+    left == 0
 }
 
 /// *Begin* of a blocking call, from `B1` on.
@@ -366,6 +411,21 @@ pub fn retire(env: &impl Environment, state: &ActivationState, to: u32) -> bool 
         release(env);
     }
     release(env) == Some(0)
+}
+
+/// *Keep*, after [`retire`] to `ASLEEP`: takes the permit again, since another domain is to have
+/// the caller's processor meanwhile. Returns `false` if the permit has gone elsewhere. Then there
+/// is no processor to donate.
+pub fn keep(env: &impl Environment) -> bool {
+    env.permits().take()
+}
+
+/// After the sleep: the processor is back, and the caller goes on with the permit that it has kept.
+pub fn use_kept(env: &impl Environment, state: &ActivationState) {
+    if !state.give_permit(state::ASLEEP) {
+        // Another thread gave it a permit or published it meanwhile.
+        free(env);
+    }
 }
 
 /// Whether no activation runs. Then nobody leaves the caller work with less than a full fence until

@@ -10,6 +10,17 @@ use underpass_os::thread::{Tid, TidCell};
 #[repr(align(128))]
 struct Padded<T>(T);
 
+/// The permit of an activation that donates its processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptPermit {
+    /// The domain shares no processors by way of the activation server.
+    Unneeded,
+    /// The activation has it.
+    Kept,
+    /// The domain uses the processor otherwise, or has given it away: there is none to donate.
+    Gone,
+}
+
 /// A kernel thread that runs user-level threads. An activation that is needed no more ends. Another
 /// may begin in its place, with the same number.
 ///
@@ -189,6 +200,22 @@ impl Activation {
         }
         protocol::resume(self.pool, self.state());
         false
+    }
+
+    /// For the sleep in [`idle`](Self::idle), in which this activation wants to donate its
+    /// processor: keeps the permit, so that the domain does not use or give away a processor that
+    /// another domain's listener runs on. Afterwards call [`use_kept`](Self::use_kept).
+    pub fn keep_for_donation(&self) -> KeptPermit {
+        match self.pool.is_limited() {
+            false => KeptPermit::Unneeded,
+            true if protocol::keep(self.pool) => KeptPermit::Kept,
+            true => KeptPermit::Gone,
+        }
+    }
+
+    /// The processor that was donated is back, or was not donated.
+    pub fn use_kept(&self) {
+        protocol::use_kept(self.pool, self.state());
     }
 
     /// A listener with nothing to do: from now on it has neither a permit nor a donated processor.

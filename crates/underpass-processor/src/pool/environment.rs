@@ -1,10 +1,9 @@
 //! The surroundings of the permit protocol, with kernel threads.
 
-use crate::Pool;
-use crate::metrics;
 use crate::permits::protocol::Environment;
 use crate::permits::{ActivationState, Permits};
 use crate::pool::sharing::sharing;
+use crate::{Pool, metrics, preempt};
 use underpass_os::futex::{self, FutexScope, Watched};
 
 impl Environment for Pool {
@@ -75,5 +74,13 @@ impl Environment for Pool {
 
     fn start_missing(&self) {
         self.starts.wake_launcher();
+    }
+
+    fn runs(&self, state: &ActivationState) -> bool {
+        self.registry.get(state.number()).is_some_and(|activation| self.kernel_tasks.runs(activation))
+    }
+
+    fn interrupt(&self, state: &ActivationState) -> bool {
+        self.registry.get(state.number()).is_some_and(preempt::interrupt)
     }
 }

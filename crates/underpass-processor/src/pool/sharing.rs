@@ -21,7 +21,12 @@ pub trait ProcessorSharing: Send + Sync {
     /// as it is woken.
     fn publish(&self, pool: &Pool, wanted: u32);
 
-    /// An activation has given up its permit, so that processors may be idle.
+    /// There is work now, and no permit is free for it. The thread that has made the work calls
+    /// this.
+    fn want(&self, pool: &Pool);
+
+    /// An activation has given up its permit, so that processors may be idle. Or it waits for a
+    /// permit.
     fn idle(&self, pool: &Pool);
 
     /// Whether another domain wants a processor: a hint, for a few loads.
@@ -30,6 +35,27 @@ pub trait ProcessorSharing: Send + Sync {
     /// Lends the processor of the permit that the caller has in hand. Returns `false` if nobody
     /// takes it; then the caller still has the permit.
     fn lend(&self, pool: &Pool) -> bool;
+}
+
+/// The client of a domain that shares with nobody.
+struct Nobody;
+
+impl ProcessorSharing for Nobody {
+    fn review(&self, _: &'static Pool) {}
+
+    fn publish(&self, _: &Pool, _: u32) {}
+
+    fn want(&self, _: &Pool) {}
+
+    fn idle(&self, _: &Pool) {}
+
+    fn is_wanted(&self) -> bool {
+        false
+    }
+
+    fn lend(&self, _: &Pool) -> bool {
+        false
+    }
 }
 
 static SHARING: OnceLock<&'static dyn ProcessorSharing> = OnceLock::new();
@@ -48,16 +74,25 @@ impl Pool {
         let _ = SHARING.set(client);
     }
 
+    /// This domain goes by its own maximum, and looks for no server. To be called before the
+    /// [`start`](Self::start).
+    pub fn share_with_nobody() {
+        Self::share_by(&Nobody);
+    }
+
     /// Says that the program wants so many processors in all, whatever its threads need at the
     /// moment. With 0 it wants what its threads need.
     pub fn claim(processors: u32) {
         // Relaxed: the barrier of `wake_monitor` makes it visible.
         CLAIMED.store(processors, Ordering::Relaxed);
         Self::wake_monitor();
+        if let Some(pool) = Self::get().filter(|pool| pool.is_limited()) {
+            pool.want_more();
+        }
     }
 
     /// How many more processors this domain could use now.
-    pub(crate) fn wanted(&self) -> u32 {
+    pub fn wanted(&self) -> u32 {
         let counts = self.counts();
         if !counts.limited {
             return 0;
@@ -125,15 +160,21 @@ impl Pool {
         self.permits.put_in_hand();
     }
 
-    /// A processor is asked back: the domain runs on one less from now on. Its activations give way
-    /// at a safe point. After a slice the monitor parks one. Returns `false` if the domain holds
+    /// A processor is asked back: the domain runs on one less from now on. The caller notes what is
+    /// owed, and then calls [`end_excess`](Self::end_excess). Returns `false` if the domain holds
     /// none.
     pub fn owe_processor(&self) -> bool {
-        let owes = self.permits.owe_held();
-        if owes && self.excess() > 0 {
-            MONITOR.unpark();
+        self.permits.owe_held()
+    }
+
+    /// If more activations run than there are permits, asks as many to give way at once: each at a
+    /// safe point, to which a signal brings it.
+    pub fn end_excess(&self) {
+        let _held = preempt::critical();
+        if !protocol::end_excess(self) {
+            // At its ticks it takes the permits of blocked ones, and asks again.
+            Self::wake_monitor();
         }
-        owes
     }
 
     /// Permits have come: `owed` of them for waiters.
@@ -158,8 +199,20 @@ impl Pool {
 
     #[cold]
     fn share_idle_now(&self) {
+        // SYNC with the fence of `end_excess`. The caller has changed the word of the permits.
+        fence_after_change();
         if let Some(sharing) = sharing() {
             sharing.idle(self);
+        }
+    }
+
+    /// There is work, and no permit is free for it. If the domain shares processors, it asks for
+    /// one now, and not at the monitor's next tick.
+    #[cold]
+    pub(crate) fn want_more(&self) {
+        if let Some(sharing) = sharing() {
+            let _held = preempt::critical();
+            sharing.want(self);
         }
     }
 

@@ -7,6 +7,7 @@ use underpass_processor::permits::Permits;
 use underpass_processor::permits::protocol::{self, Environment};
 use underpass_processor::permits::{ActivationState, state};
 
+mod excess;
 mod invitations;
 mod sharing;
 
@@ -29,6 +30,11 @@ pub struct Domain {
     pub lends: bool,
     /// How often an activation was reported to become `BLOCKED` or to leave that state.
     pub blocking_changes: AtomicU32,
+    /// Processors that are owed, and those that were given away.
+    owed: AtomicU32,
+    given: AtomicU32,
+    /// The bits of the activations that were sent the signal.
+    signals: AtomicU32,
 }
 
 impl Domain {
@@ -51,6 +57,9 @@ impl Domain {
             short: AtomicU32::new(0),
             lends: false,
             blocking_changes: AtomicU32::new(0),
+            owed: AtomicU32::new(0),
+            given: AtomicU32::new(0),
+            signals: AtomicU32::new(0),
         })
     }
 
@@ -113,6 +122,7 @@ impl Environment for Domain {
     }
 
     fn wait(&self, state: &ActivationState, at: u32) {
+        self.settle();
         let kernel = self.kernel.lock().unwrap();
         if state.get() == at {
             drop(self.woken.wait(kernel).unwrap());
@@ -159,6 +169,16 @@ impl Environment for Domain {
 
     fn start_missing(&self) {
         self.short.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn runs(&self, _: &ActivationState) -> bool {
+        true
+    }
+
+    fn interrupt(&self, state: &ActivationState) -> bool {
+        self.signals.fetch_or(1 << state.number(), Ordering::AcqRel);
+        self.wake(state);
+        true
     }
 }
 
@@ -418,7 +438,7 @@ fn a_sleeper_that_is_enlisted_while_it_wakes_waits_for_its_turn() {
                 assert_eq!(domain.states[1].get(), state::RUNNING);
             })
         };
-        protocol::enlist_sleeper(&*domain);
+        protocol::enlist_sleeper(&*domain, |state| domain.takes(state));
         end(&domain, 0);
         other.join().unwrap();
         domain.adds_up();

@@ -132,6 +132,13 @@ pub fn invite() {
     start().invite();
 }
 
+/// Calls keep coming over donated processors. Wakes one idle activation to poll for them, or asks
+/// for a processor that other domains don't want.
+pub fn invite_or_want() {
+    barrier::light();
+    start().invite_or_want();
+}
+
 /// Calls have waited for too long, and their caller has retried the notification. Wakes one idle
 /// activation, or has one take the place of one that is blocked in the kernel.
 pub fn invite_or_check() {

@@ -12,7 +12,9 @@ use crate::sched::unused_blocks;
 use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::clock::now_ns;
-use underpass_processor::{DonateTo, Line, PROMPT, SleepRole, Spin, give_way, lines, sleep_and_donate};
+use underpass_processor::{
+    DonateTo, KeptPermit, Line, PROMPT, SleepRole, Spin, give_way, lines, sleep_and_donate,
+};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint, for a thread that polls.
@@ -272,6 +274,12 @@ impl Scheduler {
         let watched = lines.iter().map(|line| &***line);
         coarse_clock::set();
         let rest = |last: bool| {
+            // By the activation server's count the processor stays this domain's while the peer has
+            // it.
+            let kept = donee.map_or(KeptPermit::Unneeded, |_| self.activation().keep_for_donation());
+            let donee = donee.filter(|_| kept != KeptPermit::Gone);
+            // With the permit kept, other activations may retire without listening.
+            let last = last || kept == KeptPermit::Kept;
             let others = activations::all().nth(1).is_some();
             let alone = last && self.activation().is_alone();
             let role = if last { SleepRole::Last { others, alone } } else { SleepRole::Spare };
@@ -294,6 +302,9 @@ impl Scheduler {
             });
             if last {
                 activations::set_watched(false);
+            }
+            if kept == KeptPermit::Kept {
+                self.activation().use_kept();
             }
             self.is_due()
         };

@@ -148,7 +148,7 @@ impl Scheduler {
         let lasts = lasts && lent[before..].iter().any(|loan| loan.line.elsewhere());
         self.listener.lent.replace(lent);
         if lasts {
-            activations::invite();
+            activations::invite_or_want();
         }
     }
 

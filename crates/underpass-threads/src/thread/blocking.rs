@@ -86,6 +86,51 @@ pub fn blocking_here<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
+/// Runs `call` without a switch to another user-level thread meanwhile: for what belongs to the
+/// kernel thread as long as `call` runs, such as the context of an async runtime.
+///
+/// Inside, the caller counts as a plain kernel thread: it blocks in the kernel, and its time slice
+/// does not end. Nothing is announced, so this costs only a few instructions. If `call` blocks all
+/// the same, other activations serve what comes as soon as the monitor has found that. Use
+/// [`blocking_here`] where `call` usually blocks.
+///
+/// # Errors
+/// Gives `call` back, if other threads have started on this activation: they could not run
+/// meanwhile.
+///
+/// # Examples
+/// ```
+/// use underpass::thread;
+///
+/// let seven = thread::spawn(|| thread::without_switches(|| 7).ok());
+/// assert_eq!(seven.join().unwrap(), Some(7));
+/// ```
+pub fn without_switches<T, F: FnOnce() -> T>(call: F) -> Result<T, F> {
+    match scheduler::running() {
+        None => Ok(call()),
+        Some((own, me)) if own.live() == 1 && !own.is_listener() => {
+            own.outside().in_blocking_call.set(me);
+            own.outside().current.clear();
+            let _unswitched = Unswitched { own, me };
+            Ok(call())
+        }
+        Some(_) => Err(call),
+    }
+}
+
+/// The time of a call without switches.
+struct Unswitched {
+    own: &'static Scheduler,
+    me: &'static Control,
+}
+
+impl Drop for Unswitched {
+    fn drop(&mut self) {
+        self.own.outside().current.set(self.me);
+        self.own.outside().in_blocking_call.clear();
+    }
+}
+
 /// The time between the two brackets.
 struct BlockingCall {
     own: &'static Scheduler,

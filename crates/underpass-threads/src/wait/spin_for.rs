@@ -14,10 +14,15 @@ use underpass_processor::{AdaptiveSpin, Spin};
 pub struct WaitSpin {
     adaptive: AdaptiveSpin,
     pauses: u32,
+    /// Waits in a row that polling has ended.
+    in_a_row: u32,
 }
 
 /// The most pauses before the first look: about half a microsecond.
 const MOST_PAUSES: u32 = 32;
+/// After so many waits in a row that polling has ended, the thread lets the scheduler look for what
+/// else has become ready.
+const MOST_IN_A_ROW: u32 = 64;
 
 impl Default for WaitSpin {
     fn default() -> Self {
@@ -34,7 +39,7 @@ impl fmt::Debug for WaitSpin {
 impl WaitSpin {
     /// Nothing is known yet.
     pub const fn new() -> Self {
-        Self { adaptive: AdaptiveSpin::new(), pauses: 0 }
+        Self { adaptive: AdaptiveSpin::new(), pauses: 0, in_a_row: 0 }
     }
 
     /// Polls until `came`, for about as long as a wake-up would cost, and calls `block` then.
@@ -53,16 +58,30 @@ impl WaitSpin {
         let since = match late(of) {
             true => None,
             false => match self.polls(|| came(of), || late(of)) {
-                Polled::Came => return None,
+                Polled::Came => {
+                    self.in_a_row += 1;
+                    return None;
+                }
                 Polled::Stopped => None,
                 Polled::InVain(since) => Some(since),
             },
         };
+        self.in_a_row = 0;
         let blocked = block(of);
         if let Some(since) = since {
             self.adaptive.slept(now_ns() - since);
         }
         Some(blocked)
+    }
+
+    /// Whether the thread is to give way now ([`yield_now`](crate::yield_now)): it has polled so
+    /// often in a row that timers of others may have passed, and messages may have come for them.
+    pub fn gives_way(&mut self) -> bool {
+        let many = self.in_a_row >= MOST_IN_A_ROW;
+        if many {
+            self.in_a_row = 0;
+        }
+        many
     }
 
     fn polls(&mut self, came: impl Fn() -> bool, late: impl Fn() -> bool) -> Polled {

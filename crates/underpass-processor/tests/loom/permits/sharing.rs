@@ -58,6 +58,78 @@ fn an_idle_processor_is_given_away_or_used() {
 }
 
 #[test]
+fn a_donated_processor_is_not_given_away() {
+    model(|| {
+        let domain = limited(1, 1, 1, &[], false);
+        let giver = {
+            let domain = domain.clone();
+            thread::spawn(move || domain.permits.take_idle())
+        };
+        protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
+        let donates = protocol::keep(&*domain);
+        // Here the listener of another domain runs, if this one donates.
+        let held = domain.permits.counts().held;
+        assert!(!donates || held == 1, "the processor that the listener runs on was given away");
+        if donates {
+            protocol::use_kept(&*domain, &domain.states[0]);
+            assert_eq!(domain.states[0].get(), state::RUNNING);
+        }
+        assert_ne!(giver.join().unwrap(), donates, "it was donated, or else given away");
+        domain.adds_up();
+    });
+}
+
+#[test]
+fn an_activation_that_waits_while_a_processor_is_donated_gets_it_afterwards() {
+    model(|| {
+        let domain = limited(1, 1, 1, &[state::DETACHED], false);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                protocol::regain(&*domain, &domain.states[1], state::DETACHED);
+                end(&domain, 1);
+            })
+        };
+        protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
+        if protocol::keep(&*domain) {
+            protocol::use_kept(&*domain, &domain.states[0]);
+            end(&domain, 0);
+        }
+        other.join().unwrap();
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 0);
+    });
+}
+
+#[test]
+fn work_that_comes_while_a_processor_is_donated_is_done_afterwards() {
+    model(|| {
+        let domain = limited(1, 1, 1, &[], false);
+        let maker = {
+            let domain = domain.clone();
+            thread::spawn(move || domain.make_work())
+        };
+        protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
+        if protocol::keep(&*domain) {
+            protocol::use_kept(&*domain, &domain.states[0]);
+        } else {
+            protocol::resume(&*domain, &domain.states[0]);
+        }
+        domain.take_work();
+        end(&domain, 0);
+        // I3 and I4: it looks for work before it sleeps.
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+        if domain.unstarted() {
+            protocol::resume(&*domain, &domain.states[0]);
+            domain.take_work();
+            end(&domain, 0);
+        }
+        maker.join().unwrap();
+        domain.leaves_no_work();
+    });
+}
+
+#[test]
 fn a_processor_that_is_owed_is_idle_once_its_activation_has_ended() {
     model(|| {
         let domain = limited(2, 2, 2, &[], false);
