@@ -5,7 +5,7 @@
 //! from it. [`waiting`] is how a thread waits. [`slot_queue`] and [`task_wakeup`] are for callers
 //! that wait for a free slot, and [`leasing`] says whether they wait. [`abandon`] lets another
 //! thread end a wait. [`unnotified`] and [`notify_retries`] remember when the peer was last woken.
-//! [`thread_index`] numbers the kernel threads.
+//! [`thread_index`] numbers the kernel threads. [`untyped`] calls interfaces by their description.
 
 pub(crate) mod abandon;
 pub(crate) mod answer;
@@ -18,5 +18,6 @@ pub(crate) mod stub;
 pub(crate) mod task_wakeup;
 pub(crate) mod thread_index;
 pub(crate) mod unnotified;
+pub(crate) mod untyped;
 #[allow(unsafe_code)]
 pub(crate) mod waiting;

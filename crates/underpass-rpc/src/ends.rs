@@ -16,6 +16,7 @@ use crate::call::client::{CallTerms, ClientEnd, ClientRow};
 use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::ChannelMailbox;
+use crate::dispatch::detached_call::DetachedCall;
 use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
 use crate::dispatch::server::ServerEnd;
 use crate::error::CallError;
@@ -58,6 +59,13 @@ impl Dispatch for Marked {
     fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused> {
         (self.mark)();
         let done = self.stub.dispatch(call);
+        (self.mark)();
+        done
+    }
+
+    fn dispatch_detached(&self, call: &mut DetachedCall) -> Result<(), Refused> {
+        (self.mark)();
+        let done = self.stub.dispatch_detached(call);
         (self.mark)();
         done
     }

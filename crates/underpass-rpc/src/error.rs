@@ -66,6 +66,12 @@ pub enum ImportError {
     /// The directory of names can't be used, or other users could change it. *Remedy:* as the text
     /// says.
     Directory(PathBuf, io::Error),
+    /// The server on another machine can't be reached. *Remedy:* as the text says; wait for it with
+    /// `import_within`.
+    Unreachable(String, String),
+    /// An address of another machine can't be imported: there is no transport, or the interface
+    /// can't leave its machine. *Remedy:* as the text says. It names the method.
+    Remote(String, String),
     /// A system call failed. *Remedy:* as the text says.
     System(&'static str, io::Error),
 }
@@ -115,6 +121,10 @@ impl fmt::Display for ImportError {
             }
             Self::Refused(path, why) => write!(f, "the server of {} refused: {why}", path.display()),
             Self::Directory(path, e) => write!(f, "names can't be looked up in {}: {e}", path.display()),
+            Self::Unreachable(address, why) => {
+                write!(f, "{address} can't be reached: {why}; start its server, or wait for it with import_within")
+            }
+            Self::Remote(address, why) => write!(f, "{address} can't be imported: {why}"),
             Self::System(what, e) => write!(f, "{what}: {e}{}", remedy(e)),
         }
     }
@@ -135,6 +145,9 @@ pub enum ShareError {
     /// The implementation is in this process, so there is no connection to pass on. *Remedy:* let
     /// the other process import the interface by its name.
     Here,
+    /// The server is on another machine, and the connection to it can't be passed on. *Remedy:* let
+    /// the other process import the interface by its address.
+    Remote,
     /// The binding has ended. *Remedy:* as of the [`CallError`].
     Call(CallError),
     /// A system call failed, or the server did not answer in time. *Remedy:* as the text says.
@@ -151,6 +164,7 @@ impl fmt::Display for ShareError {
                 f.write_str("the server allows no further binding, or files have run out; drop some bindings, or raise Server::limits or `ulimit -n`")
             }
             Self::Here => f.write_str("the implementation is in this process; let the other process import it by its name"),
+            Self::Remote => f.write_str("the server is on another machine; let the other process import it by its address"),
             Self::Call(e) => e.fmt(f),
             Self::System(e) => write!(f, "the binding can't be passed on: {e}{}", remedy(e)),
         }
@@ -176,6 +190,13 @@ pub enum ExportError {
     /// The name can't be put into the directory of names. This user may not write there, or a file
     /// that is no socket has the name. *Remedy:* as the text says.
     Name(PathBuf, io::Error),
+    /// The socket that a service manager has passed for the name can't be used
+    /// ([`Server::socket_activation`](crate::Server::socket_activation)). *Remedy:* as the text
+    /// says. It names the setting of the unit.
+    Passed(PathBuf, io::Error),
+    /// The service under this name can't be exported to other machines. *Remedy:* as the text says.
+    /// It names the method.
+    Remote(String, String),
     /// A system call failed. *Remedy:* as the text says.
     System(&'static str, io::Error),
 }
@@ -197,6 +218,10 @@ impl fmt::Display for ExportError {
             ),
             Self::Directory(path, e) => {
                 write!(f, "names can't be put into {}: {e}{}", path.display(), other_place(e))
+            }
+            Self::Remote(name, why) => write!(f, "{name} can't be exported to other machines: {why}"),
+            Self::Passed(path, e) => {
+                write!(f, "the socket that was passed for {} can't be used: {e}", path.display())
             }
             Self::Name(path, e) => write!(f, "{} can't be exported: {e}{}", path.display(), other_place(e)),
             Self::System(what, e) => write!(f, "{what}: {e}{}", remedy(e)),

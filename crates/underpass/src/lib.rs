@@ -371,21 +371,22 @@ pub use underpass_rpc::Policy;
 pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, BoundServer, CallError, Cancellation, Copied, Counters, Error,
-    ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Running, Sealed, SealedWriter, Server,
-    Service, Shared, active_bindings, binding_state, caller, cancellation, cancelled, copied, counters,
-    deadline, detached, given_interfaces, hang_up, is_cancelled,
+    ExportError, Grant, Handler, Health, HealthChanges, ImportError, InTraceContext, Limits, Outcome, Peer,
+    RunPhase, Running, Sealed, SealedWriter, Server, Service, Shared, TraceContext, active_bindings,
+    binding_state, caller, cancellation, cancelled, copied, counters, deadline, detached, given_interfaces,
+    hang_up, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;
-pub use underpass_wire::Descriptor;
-pub use underpass_wire::Schema as Wire;
 #[cfg(feature = "serde")]
 pub use underpass_wire::Serde;
+pub use underpass_wire::{Descriptor, Schema as Wire};
 
 /// A result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub mod estacks;
+pub mod metrics;
 mod objects;
 pub mod processors;
 pub mod thread;
@@ -447,6 +448,18 @@ pub mod sync {
 pub mod homed;
 pub mod shared;
 
+/// What a process shows of the names that it exports, and calls of interfaces without their traits.
+///
+/// [`Inspect`](inspect::Inspect) is an interface that each name has beside its own. The command
+/// `underpass` is made of it: `ls`, `describe`, `call` and `top`. [`Server::inspectable`] switches
+/// it off.
+pub mod inspect {
+    #[doc(inline)]
+    pub use underpass_rpc::inspect::*;
+    #[doc(inline)]
+    pub use underpass_rpc::{UntypedClient, UntypedMessage};
+}
+
 /// Sockets, pipes, timers and child processes that block one thread and nothing else, with the
 /// names and shapes of [`std::net`] and [`std::process`].
 ///
@@ -490,6 +503,24 @@ pub mod io {
 pub mod port {
     #[doc(inline)]
     pub use underpass_port::*;
+}
+
+/// Calls to and from other machines: which clients may call from there, and what a transport
+/// implements.
+///
+/// The transport is a crate of its own: `underpass-grpc`, in its module `remote`.
+pub mod remote {
+    #[doc(inline)]
+    pub use underpass_port::remote::*;
+    #[doc(inline)]
+    pub use underpass_rpc::remote::*;
+}
+
+/// Servers under a service manager, such as systemd: it hears that a server is ready, stops, and is
+/// alive. The sockets that it passes are [`Server::socket_activation`].
+pub mod service {
+    #[doc(inline)]
+    pub use underpass_service::*;
 }
 
 /// Streams: arguments and results of a call that come item by item, in either direction.
@@ -560,9 +591,9 @@ pub use underpass_wire::{Decode, Encode, Returned};
 pub mod __private {
     pub use underpass_homed as homed;
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, DispatchLocal, Exclusive,
-        FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy, Refused, ResultOf,
-        Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, DetachedCall, Dispatch, DispatchLocal,
+        Exclusive, FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy,
+        ProcedureCall, Refused, ResultOf, Service, ShareError, Spawn, Stub, remote::RemoteTransport,
     };
     pub use underpass_shared as shared;
     pub use underpass_wire as wire;

@@ -69,5 +69,5 @@ pub use underpass_threads::{
     NoPreempt, Scope, ScopedJoinHandle, State, Switches, Thread, ThreadId, ThreadReport, Trace, blocking,
     blocking_here, cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt,
     on_user_thread, panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches,
-    with_stack, yield_now,
+    with_stack, without_switches, yield_now,
 };

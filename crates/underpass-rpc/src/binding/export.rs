@@ -1,9 +1,12 @@
 //! Exporting interfaces: the server builder.
 
 use crate::binding::exit_events;
+use crate::binding::health::Health;
+use crate::binding::inspect::Inspection;
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::name;
 use crate::binding::replaced::GLANCE;
+use crate::binding::run_phase::{PhaseHook, RunPhase};
 use crate::binding::running::{BoundServer, Running};
 use crate::binding::service::Service;
 use crate::control::clerk::{Exported, Offer, clerk, share_a_version};
@@ -14,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::end_signal::{self, EndSignal};
-use underpass_os::{Directory, Listening, barrier, clock, fork};
+use underpass_os::{Directory, Listening, barrier, clock, fork, passed_elsewhere};
 
 /// How long a server that was replaced waits for the calls that it has begun.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -38,6 +41,14 @@ pub struct Server {
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
     replace: bool,
+    /// Whether it takes the sockets that a service manager has passed.
+    activation: bool,
+    /// Told in `run` when the server is ready, and when it stops.
+    phases: PhaseHook,
+    /// What the names say when they are asked whether they serve.
+    health: Health,
+    /// Whether each name shows what it is, and what its process does.
+    inspectable: bool,
     /// How long to drain after a signal that asks the process to end. `None`: such signals are not
     /// caught.
     signals: Option<Duration>,
@@ -64,6 +75,10 @@ impl Server {
             limits: Limits::default(),
             limits_of: HashMap::from([(0, Limits::of_root())]),
             replace: false,
+            activation: false,
+            phases: PhaseHook::default(),
+            health: Health::new(),
+            inspectable: true,
             signals: None,
         }
     }
@@ -120,6 +135,24 @@ impl Server {
         self
     }
 
+    /// Says whether the names show what they are, and what this process does
+    /// ([`inspect`](crate::inspect)). The default is that they do, except in a sandbox.
+    ///
+    /// Every client that may import a name may then ask for its interfaces, with their
+    /// documentation. Bindings, and what the process has done so far, are told to its own user and
+    /// to root alone.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(service: underpass::Service) -> underpass::Server {
+    /// underpass::Server::new().inspectable(false).export("fs.cache", service)
+    /// # }
+    /// ```
+    pub fn inspectable(mut self, shows: bool) -> Self {
+        self.inspectable = shows;
+        self
+    }
+
     /// Takes the names and begins to serve, on this domain's activations.
     ///
     /// # Errors
@@ -147,7 +180,7 @@ impl Server {
     ///     Ok(())
     /// }
     /// ```
-    pub fn bind(self) -> Result<BoundServer, Error> {
+    pub fn bind(mut self) -> Result<BoundServer, Error> {
         fork::check().map_err(|e| ExportError::System("nothing can be exported", e))?;
         let mut running = Running::default();
         let mut offers = Vec::new();
@@ -159,19 +192,20 @@ impl Server {
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
         barrier::register();
         underpass_threads::start().listen();
-        let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
+        let quotas = Arc::new(Quotas::new(self.limits, std::mem::take(&mut self.limits_of)));
         for service in self.exports.iter().flat_map(|(_, services)| services) {
             underpass_threads::provide_e_stacks(service.options.stack).map_err(|e| {
                 ExportError::System("there is no address space for a stack of `Service::stack_size`", e)
             })?;
         }
-        for (name, services) in self.exports {
+        for (name, mut services) in std::mem::take(&mut self.exports) {
+            services.iter_mut().for_each(|service| service.measure_as(&name));
             let path = self.directory.join(&name);
-            let stand = if self.replace { Listening::replace } else { Listening::bind };
-            let listening = stand(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
-                io::ErrorKind::AddrInUse => ExportError::Taken(path.clone()),
-                _ => ExportError::Name(path.clone(), e),
-            })?;
+            let listening = self.listen(&name)?;
+            let inspection = match self.inspectable {
+                true => Inspection::add_to(&mut services, &name, listening.mode(), &self.health),
+                false => None,
+            };
             let standing = listening.standing().clone();
             if services.iter().any(|service| service.options.authorize.is_some()) {
                 // Start it now: the domain may enter a sandbox later.
@@ -181,15 +215,114 @@ impl Server {
                 })?;
             }
             let (quotas, endings) = (quotas.clone(), running.endings.clone());
-            let offer = Arc::new(Offer { name: name.into(), services, quotas, endings });
+            let offer = Arc::new(Offer { name: name.into(), services, first: 0, quotas, endings });
             let key = clerk()
                 .and_then(|clerk| clerk.export(Exported { listening, offer: offer.clone() }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
+            if let Some(inspection) = inspection {
+                inspection.is_of(key);
+            }
             offers.push(offer);
             running.names.push((key, path));
             running.standings.push(standing);
         }
         Ok(BoundServer { running, offers })
+    }
+
+    /// The socket that stands for `name`: one that was passed, or a new one.
+    fn listen(&self, name: &str) -> Result<Listening, ExportError> {
+        let path = self.directory.join(name);
+        if self.activation {
+            let passed = Listening::passed(&self.directory, name, self.mode);
+            if let Some(listening) = passed.map_err(|e| ExportError::Passed(path.clone(), e))? {
+                return Ok(listening);
+            }
+        }
+        let stand = if self.replace { Listening::replace } else { Listening::bind };
+        stand(&self.directory, name, self.mode).map_err(|e| match (e.kind(), passed_elsewhere()) {
+            (io::ErrorKind::AddrInUse, Some(pid)) if self.activation => {
+                let why = format!(
+                    "the manager has passed it to process {pid}, and this is {}; let ExecStart= name this \
+                     program, and no shell that starts it",
+                    std::process::id()
+                );
+                ExportError::Passed(path, io::Error::other(why))
+            }
+            (io::ErrorKind::AddrInUse, _) => ExportError::Taken(path),
+            _ => ExportError::Name(path, e),
+        })
+    }
+
+    /// Takes the listening sockets that a service manager has passed for names of this server
+    /// (*socket activation*, `sd_listen_fds(3)`), instead of making them. It makes the sockets of
+    /// the other names itself.
+    ///
+    /// The socket of a name is the one that stands at the path of the name, or has the name in
+    /// `LISTEN_FDNAMES`. It has to be `ListenSequentialPacket=` in a unit of systemd. Its mode is
+    /// the manager's, and may admit fewer users than [`mode`](Self::mode), but no more.
+    ///
+    /// The manager keeps the socket. So clients can connect before this server is started, and
+    /// while it is restarted: they wait for it. An import waits for 5 s, and `import_within` for
+    /// its own time. The name stays when the server ends.
+    ///
+    /// # Errors
+    /// [`start`](Self::start) fails with [`ExportError::Passed`] if the environment or a socket is
+    /// not as it has to be.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// fn run(service: underpass::Service) -> Result<(), underpass::Error> {
+    ///     underpass::Server::new().socket_activation().export("fs.cache", service).run()
+    /// }
+    /// ```
+    pub fn socket_activation(mut self) -> Self {
+        self.activation = true;
+        self
+    }
+
+    /// Lets the names of this server say what `health` says, to clients that ask
+    /// ([`Inspect::health`](crate::inspect::Inspect::health)), as `underpass health` does. Without
+    /// it they say that the server serves.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn run(service: underpass::Service) -> Result<(), underpass::Error> {
+    /// let health = underpass::Health::new();
+    /// let server = underpass::Server::new().health(&health).export("fs.cache", service);
+    /// std::thread::spawn(move || {
+    ///     health.not_serving("the disk is being checked");
+    ///     // ...
+    ///     health.serving();
+    /// });
+    /// server.run()
+    /// # }
+    /// ```
+    pub fn health(mut self, health: &Health) -> Self {
+        self.health = health.clone();
+        self
+    }
+
+    /// Makes [`run`](Self::run) call `told` when clients can import, and when the server begins to
+    /// stop. `underpass::service` tells a service manager by it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn run(service: underpass::Service) -> Result<(), underpass::Error> {
+    /// use underpass::{RunPhase, Server};
+    ///
+    /// Server::new()
+    ///     .export("fs.cache", service)
+    ///     .on_phase(|phase| {
+    ///         if phase == RunPhase::Stopping {
+    ///             println!("no new clients from now on");
+    ///         }
+    ///     })
+    ///     .run()
+    /// # }
+    /// ```
+    pub fn on_phase(mut self, told: impl Fn(RunPhase) + Send + Sync + 'static) -> Self {
+        self.phases.add(told);
+        self
     }
 
     /// Takes over names that another running domain exports: an upgrade in place.
@@ -259,7 +392,7 @@ impl Server {
     /// The same as of [`start`](Self::start). [`ExportError::System`] if this process already
     /// handles one of the signals of `drain_on_signals`.
     pub fn run(self) -> Result<(), Error> {
-        let signals = self.signals;
+        let (signals, phases) = (self.signals, self.phases.clone());
         let refused = |e| ExportError::System("SIGTERM and SIGINT can't be caught", e);
         // Catch signals before the names exist.
         let bell = signals.map(|_| end_signal::catch()).transpose().map_err(refused)?;
@@ -268,8 +401,10 @@ impl Server {
             let heard = clerk().and_then(|clerk| clerk.hear_end_signal(bell));
             heard.inspect_err(|_| end_signal::release()).map_err(refused)?;
         }
+        phases.tell(RunPhase::Ready);
         let signal = || signals.and_then(|_| end_signal::came());
         exit_events::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
+        phases.tell(RunPhase::Stopping);
         let latest = if signal().is_some() { u64::MAX } else { clock::deadline_ns(DRAIN) };
         let mut told = None;
         running.drain(|| match (signals, signal()) {

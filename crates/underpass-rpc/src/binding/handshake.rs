@@ -29,6 +29,8 @@ pub(crate) struct Capabilities {
     only_cpu: Option<u32>,
     /// The domain serves calls on donated processors alone.
     donated_only: bool,
+    /// The domain knows what requests can carry in front of their arguments. A server's tells it.
+    prefixes: bool,
 }
 
 /// Capabilities in the form in which they are encoded.
@@ -41,7 +43,7 @@ impl Capabilities {
             Ok(&[only]) => Some(only as u32),
             _ => None,
         };
-        Self { barriers: barrier::register(), only_cpu, donated_only: Pool::donated_only() }
+        Self { barriers: barrier::register(), only_cpu, donated_only: Pool::donated_only(), prefixes: true }
     }
 
     fn parts(self) -> EncodedCapabilities {
@@ -49,7 +51,12 @@ impl Capabilities {
     }
 
     fn of((barriers, only_cpu, donated_only): EncodedCapabilities) -> Self {
-        Self { barriers, only_cpu, donated_only }
+        Self { barriers, only_cpu, donated_only, prefixes: false }
+    }
+
+    /// Whether requests may have prefixes.
+    pub(crate) fn takes_prefixes(self) -> bool {
+        self.prefixes
     }
 
     /// The cheapest fence that is correct for both sides.
@@ -141,6 +148,8 @@ type Head = (u32, u32, u64);
 
 /// A welcome in the form in which it is encoded.
 type EncodedWelcome = (Head, u8, EncodedCapabilities, u64, Option<u128>, u128, u64);
+/// The same with what was appended to it: whether requests may have prefixes.
+type AppendedWelcome = (EncodedWelcome, bool);
 /// The same of an answer that names a row of a connection that there is.
 type EncodedJoined = (Head, u8, u8, u64, Option<u128>, u64);
 
@@ -186,7 +195,9 @@ impl HelloReply {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Welcome { capabilities, hash, state, secret, tag } => {
-                written(&(head(), 0u8, capabilities.parts(), *hash, *state, *secret, tag.word()))
+                let first: EncodedWelcome =
+                    (head(), 0u8, capabilities.parts(), *hash, *state, *secret, tag.word());
+                written(&(first, capabilities.prefixes))
             }
             Self::Joined { place, hash, state, tag } => {
                 written(&(head(), 6u8, *place, *hash, *state, tag.word()))
@@ -206,7 +217,9 @@ impl HelloReply {
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
             0 => read(bytes).map(|(_, _, capabilities, hash, state, secret, tag): EncodedWelcome| {
-                let capabilities = Capabilities::of(capabilities);
+                // A server that is older says nothing of it.
+                let prefixes = read(bytes).is_some_and(|(_, prefixes): AppendedWelcome| prefixes);
+                let capabilities = Capabilities { prefixes, ..Capabilities::of(capabilities) };
                 Self::Welcome { capabilities, hash, state, secret, tag: Tag::of_word(tag) }
             }),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
@@ -240,8 +253,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_welcome_of_an_older_server_says_nothing_of_prefixes() {
+        let capabilities = Capabilities { prefixes: true, ..Capabilities::of((true, None, false)) };
+        let welcome =
+            HelloReply::Welcome { capabilities, hash: 1, state: None, secret: 2, tag: Tag::new(0, 1) };
+        let bytes = welcome.to_bytes();
+        assert_eq!(HelloReply::from_bytes(&bytes).unwrap(), welcome);
+        let older = HelloReply::from_bytes(&bytes[..bytes.len() - 1]).unwrap();
+        let HelloReply::Welcome { capabilities, .. } = older else { panic!("{older:?}") };
+        assert!(!capabilities.takes_prefixes());
+    }
+
+    #[test]
     fn messages_survive_the_socket() {
-        let capabilities = Capabilities { barriers: true, only_cpu: Some(1), donated_only: true };
+        let capabilities =
+            Capabilities { barriers: true, only_cpu: Some(1), donated_only: true, prefixes: false };
         for count in [1, 2, *VERSIONS.end()] {
             let (hashes, secrets) = ((0..count as u64).collect(), vec![u128::MAX; SECRETS]);
             let hello = Hello { hashes, capabilities, clock: Clock::of((-5, 6)), secrets };
@@ -266,7 +292,7 @@ mod tests {
 
     #[test]
     fn malformed_messages_are_refused() {
-        let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
+        let capabilities = Capabilities::of((true, None, false));
         let hello = |hashes, secrets| Hello { hashes, capabilities, clock: Clock::own(), secrets }.to_bytes();
         assert!(Hello::from_bytes(&hello(vec![7], vec![0; SECRETS])).is_ok());
         assert!(Hello::from_bytes(&hello(vec![7], vec![0; SECRETS + 1])).is_err());
@@ -292,7 +318,7 @@ mod tests {
 
     #[test]
     fn polling_pays_unless_both_have_the_same_only_cpu() {
-        let on = |only_cpu| Capabilities { barriers: false, only_cpu, donated_only: false };
+        let on = |only_cpu| Capabilities::of((false, only_cpu, false));
         let at = |may_overlap, may_share_cpu| CpuPlacement {
             may_overlap,
             may_share_cpu,

@@ -1,5 +1,8 @@
 //! Importing an interface: how a client gets its binding.
 
+mod at_once;
+
+use self::at_once::bind_at_once;
 use crate::binding::clock_offset::Clock;
 use crate::binding::connections::ServerConnection;
 use crate::binding::handshake::{Capabilities, Hello, HelloReply, LONGEST};
@@ -15,6 +18,7 @@ use crate::counters::Counters;
 use crate::error::{CallError, ImportError, Outcome, ShareError};
 use crate::payload::file_thread::{self, ReceivedMessage, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
+use crate::payload::prefix::AnyArguments;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -135,6 +139,17 @@ impl Bound {
         self.end.call::<A, R>(&self.row, procedure, arguments, terms, failed)
     }
 
+    /// As [`call`](Self::call), of a call that tells its server when it was posted.
+    pub(crate) fn call_telling_post<R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &AnyArguments<'_>,
+        terms: &CallTerms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.end.call_telling_post::<R>(&self.row, procedure, arguments, terms, failed)
+    }
+
     /// The same for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -204,7 +219,7 @@ pub(crate) fn bind(
 ) -> Result<Bound, ImportError> {
     let end = clock::deadline_ns(within.unwrap_or(PATIENCE));
     let Some(within) = within else {
-        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end, mode);
+        return bind_at_once(directory, name, descriptor, &|| end, mode);
     };
     bind_until(directory, name, descriptor, &|| end, mode).map_err(|e| match e {
         ImportError::NoAnswer(path, _) if clock::now_ns() >= end => ImportError::NoAnswer(path, within),
@@ -269,6 +284,11 @@ fn attempt(
     until: Until<'_>,
     mode: ImportMode,
 ) -> Result<Bound, ImportError> {
+    introduce(reach(directory, name, path)?, None, path, descriptor, until, mode)
+}
+
+/// Connects to the server of `name`.
+fn reach(directory: &Directory, name: &str, path: &Path) -> Result<Socket, ImportError> {
     match directory.check() {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(ImportError::NotExported(path.into())),
@@ -286,7 +306,7 @@ fn attempt(
         let why = "files that its user has passed before are still being closed; try again later";
         return Err(ImportError::System("this server can't be imported from now", io::Error::other(why)));
     }
-    introduce(socket, None, path, descriptor, until, mode)
+    Ok(socket)
 }
 
 /// Makes a binding from one that a client has passed on. `ticket` comes from [`ClientEnd::share`].
@@ -344,6 +364,9 @@ pub(crate) fn introduce(
             let files = PassedFiles::new(received.files, &socket.unclosed());
             let version = agreed_version(path, descriptor, hash)?;
             let (end, key) = bound(socket, by_ticket, files, own, capabilities, version.astack)?;
+            if capabilities.takes_prefixes() {
+                end.server_takes_prefixes();
+            }
             let connection = ServerConnection::new(end, key, secret, server);
             let bound = Bound::over(connection.clone(), tag, state);
             if mode == ImportMode::Joins {

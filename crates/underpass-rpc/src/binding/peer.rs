@@ -1,7 +1,9 @@
-//! Which process a client is. Everything here comes from the kernel, and nothing from the client.
+//! Which process a client is: all of that comes from the kernel, and nothing from the client. Or
+//! which client on another machine it is, as far as it has proved that.
 
 use crate::binding::record::BindingRecord;
 use crate::control::connection::BindingLink;
+use crate::remote::peers::RemotePeer;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -12,7 +14,13 @@ use underpass_os::{Credentials, process};
 use underpass_threads::me;
 
 /// The domain at the client's end of a binding, as the kernel recorded it when the binding's
-/// connection was made (`SO_PEERCRED` and related options).
+/// connection was made (`SO_PEERCRED` and related options). Or a client on another machine:
+/// [`remote`](Self::remote) tells the one from the other.
+///
+/// Only services that say how remote peers prove who they are meet such clients
+/// ([`Service::remote_peers`](crate::Service::remote_peers)). They have neither process nor user
+/// here. Code that asks for their user id has not thought of them, so that panics: `authorize` then
+/// refuses the client, and a handler fails.
 ///
 /// A program that changes its user afterwards keeps the bindings that it has, as it keeps its open
 /// files.
@@ -36,6 +44,8 @@ pub(crate) struct PeerFacts {
     /// The link of the binding. It is gone when the binding is gone. `None` if the peer is this
     /// very process.
     link: Option<Weak<BindingLink>>,
+    /// The client, if it is on another machine. Then the other facts mean nothing.
+    remote: Option<RemotePeer>,
 }
 
 /// A number that no other binding of this process has or had.
@@ -53,6 +63,7 @@ impl Peer {
             groups: link.peer_groups()?,
             label: link.peer_label()?,
             link: Some(Arc::downgrade(link)),
+            remote: None,
         };
         Ok(Self(Arc::new(facts), next_binding()))
     }
@@ -70,6 +81,7 @@ impl Peer {
             groups: groups.clone(),
             label: label.clone(),
             link: Some(Arc::downgrade(link)),
+            remote: None,
         };
         Self(Arc::new(facts), self.1)
     }
@@ -83,7 +95,34 @@ impl Peer {
     /// This very process, as it is now.
     pub(crate) fn here() -> Self {
         let (who, groups) = (Credentials::own(), process::groups());
-        Self(Arc::new(PeerFacts { who, groups, label: None, link: None }), next_binding())
+        Self(Arc::new(PeerFacts { who, groups, label: None, link: None, remote: None }), next_binding())
+    }
+
+    /// A client on another machine.
+    pub(crate) fn elsewhere(remote: RemotePeer) -> Self {
+        let nobody = Credentials { pid: 0, uid: u32::MAX, gid: u32::MAX };
+        let facts =
+            PeerFacts { who: nobody, groups: Vec::new(), label: None, link: None, remote: Some(remote) };
+        Self(Arc::new(facts), next_binding())
+    }
+
+    /// The client, if it is on another machine. `None` if it is a process of this one.
+    pub fn remote(&self) -> Option<&RemotePeer> {
+        self.0.remote.as_ref()
+    }
+
+    /// What the kernel says of the process.
+    fn local(&self) -> &Credentials {
+        assert!(self.0.remote.is_none(), "this peer is on another machine; ask `Peer::remote` first");
+        &self.0.who
+    }
+
+    /// A process of another user.
+    #[cfg(test)]
+    pub(crate) fn of_user(uid: u32) -> Self {
+        let (own, groups) = (Credentials::own(), Vec::new());
+        let who = Credentials { uid, ..own };
+        Self(Arc::new(PeerFacts { who, groups, label: None, link: None, remote: None }), next_binding())
     }
 
     /// The number of the peer's binding, the same as [`Binding::id`](crate::Binding::id).
@@ -95,7 +134,8 @@ impl Peer {
         self.1
     }
 
-    /// The process id, or 0 if the process is in a PID namespace that this domain can't see. The
+    /// The process id, or 0 if the process is on another machine or in a PID namespace that this
+    /// domain can't see. The
     /// kernel may give the number to another process once the peer has ended. Use
     /// [`pidfd`](Self::pidfd) where a mistake would do harm.
     pub fn pid(&self) -> u32 {
@@ -103,21 +143,30 @@ impl Peer {
     }
 
     /// The effective user id.
+    ///
+    /// # Panics
+    /// If the peer is on another machine: ask [`remote`](Self::remote) first.
     pub fn uid(&self) -> u32 {
-        self.0.who.uid
+        self.local().uid
     }
 
     /// The effective group id.
+    ///
+    /// # Panics
+    /// As [`uid`](Self::uid).
     pub fn gid(&self) -> u32 {
-        self.0.who.gid
+        self.local().gid
     }
 
-    /// The supplementary group ids.
+    /// The supplementary group ids. None of a peer on another machine.
     pub fn groups(&self) -> &[u32] {
         &self.0.groups
     }
 
     /// Whether `gid` is the effective group or one of the supplementary groups.
+    ///
+    /// # Panics
+    /// As [`uid`](Self::uid).
     pub fn is_in(&self, gid: u32) -> bool {
         self.gid() == gid || self.groups().contains(&gid)
     }
@@ -132,9 +181,12 @@ impl Peer {
     /// each time, so a binding needs no file for it.
     ///
     /// # Errors
-    /// `NotConnected` if the binding is gone. Other errors if Linux is older than 6.5 or too many
-    /// files are open.
+    /// `NotConnected` if the binding is gone, or if the peer is on another machine. Other errors if
+    /// Linux is older than 6.5 or too many files are open.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
+        if self.0.remote.is_some() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         match &self.0.link {
             Some(link) => link.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process(),
             None => process::own_pidfd(),
@@ -144,6 +196,9 @@ impl Peer {
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(remote) = self.remote() {
+            return f.debug_tuple("Peer").field(remote).finish();
+        }
         f.debug_struct("Peer")
             .field("pid", &self.pid())
             .field("uid", &self.uid())

@@ -14,21 +14,20 @@ mod reimport;
 mod repeated_call;
 
 pub use self::policy::Policy;
+pub(crate) use self::repeated_call::RepeatedCall;
 
 use self::next_binding::Waiter;
-use self::repeated_call::RepeatedCall;
 use crate::binding::import::{self, Bound, ImportMode};
 use crate::call::abandon::Abandon;
-use crate::call::answer::Results;
-use crate::call::client::{CallTerms, QUARANTINE};
+use crate::call::client::QUARANTINE;
 use crate::counters::Counters;
-use crate::error::{CallError, ImportError, Outcome};
+use crate::error::{CallError, ImportError};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use underpass_os::{Directory, fork};
 use underpass_threads::critical;
-use underpass_wire::{Decode, Descriptor, Encode};
+use underpass_wire::Descriptor;
 
 /// Restores a client's state over a new binding. The `Abandon` frees the calls that it makes.
 pub(crate) type Restore = dyn Fn(Arc<Bound>, Abandon) -> Result<(), String> + Send + Sync;
@@ -151,78 +150,6 @@ impl Resilient {
         }
     }
 
-    /// The same as `ClientEnd::call`, over as many bindings as needed. A call that may have been
-    /// started is repeated only if its procedure is `idempotent`.
-    #[inline(never)]
-    pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
-        self: &Arc<Self>,
-        procedure: u16,
-        arguments: &A,
-        terms: &CallTerms,
-        known: &KnownGeneration,
-        idempotent: bool,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        let mut repeated = match RepeatedCall::begin(self, terms, known) {
-            Ok(repeated) => repeated,
-            Err(error) => return Err(failed(*error)),
-        };
-        loop {
-            let mut told = None;
-            let end = &repeated.bound;
-            let result = end.call::<A, R>(procedure, arguments, repeated.terms(), |error| {
-                let error = error.after(repeated.earlier);
-                told = Some(error.clone());
-                failed(error)
-            });
-            let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let next = repeated.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
-            match next.and_then(|found| repeated.goes_on(found)) {
-                Ok(true) => {}
-                Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(repeated.earlier))),
-            }
-        }
-    }
-
-    /// The same as [`call`](Self::call), for a task.
-    pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
-        self: &Arc<Self>,
-        procedure: u16,
-        arguments: &A,
-        terms: &CallTerms,
-        known: &KnownGeneration,
-        idempotent: bool,
-        failed: impl Fn(CallError) -> R::Error,
-    ) -> Result<R::Value, R::Error> {
-        let mut repeated = match RepeatedCall::begin(self, terms, known) {
-            Ok(repeated) => repeated,
-            Err(error) => return Err(failed(*error)),
-        };
-        loop {
-            let mut told = None;
-            let end = &repeated.bound;
-            let earlier = repeated.earlier;
-            let told_of = |error: CallError| {
-                let error = error.after(earlier);
-                told = Some(error.clone());
-                failed(error)
-            };
-            let result = end.call_from_task::<A, R>(procedure, arguments, repeated.terms(), told_of).await;
-            let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let found = match repeated.next_after(&error) {
-                Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
-            };
-            match found.and_then(|found| repeated.goes_on(found)) {
-                Ok(true) => {}
-                Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(repeated.earlier))),
-            }
-        }
-    }
-
     /// What all bindings so far have carried. Nothing in a forked child, which has no binding.
     pub(crate) fn counters(&self) -> Counters {
         let carried = self.with_unless_forked(|present| (present.past, present.bound.clone()));
@@ -248,35 +175,5 @@ impl fmt::Debug for Resilient {
             Err(forked) => forked,
         };
         f.debug_struct("Resilient").field("name", &self.name).field("bound", bound).finish_non_exhaustive()
-    }
-}
-
-/// Whether a call that failed with `error` can be repeated over another binding.
-fn may_be_repeated(error: &CallError, idempotent: bool) -> bool {
-    use CallError::{Captured, Closed, PeerDied, Revoked};
-    let ended = matches!(error, PeerDied(_) | Closed(_) | Captured(_) | Revoked(_));
-    ended && (idempotent || error.outcome() == Outcome::NotStarted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_that_may_have_been_executed_is_repeated_only_if_idempotent() {
-        for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured, CallError::Revoked] {
-            assert!(may_be_repeated(&ended(Outcome::NotStarted), false));
-            assert!(!may_be_repeated(&ended(Outcome::Unknown), false));
-            assert!(may_be_repeated(&ended(Outcome::Unknown), true));
-        }
-        for error in [
-            CallError::Deadline(Outcome::NotStarted),
-            CallError::Overloaded,
-            CallError::Unsupported(Outcome::NotStarted),
-            CallError::Panicked(String::new()),
-            CallError::Restarted(Outcome::NotStarted, String::new()),
-        ] {
-            assert!(!may_be_repeated(&error, true), "{error}");
-        }
     }
 }

@@ -30,7 +30,8 @@ impl fmt::Debug for ServedRow {
 pub(crate) struct BindingRow {
     /// The clerk's key of the export.
     export: u64,
-    /// Which of the export's services it is a binding of.
+    /// Which of the export's services it is a binding of. That of a value is the service whose call
+    /// gave it.
     service: usize,
     record: Arc<BindingRecord>,
     /// Whether the client may pass the binding on.
@@ -85,7 +86,7 @@ impl BindingRow {
     }
 
     /// A binding to `implementation`, which is passed as a value over the connection `family`. If
-    /// it is given by a call of the binding `parent`, it belongs to the same export.
+    /// it is given by a call of the binding `parent`, it belongs to the same service.
     pub(crate) fn of_value(
         implementation: Implementation,
         record: Arc<BindingRecord>,
@@ -98,7 +99,7 @@ impl BindingRow {
             State { implementation: Some(implementation), interface: Some(charge), ..State::default() };
         Arc::new(Self {
             export: parent.map_or(TO_SERVERS, Self::export),
-            service: 0,
+            service: parent.map_or(0, Self::service),
             record,
             shareable: parent.is_some_and(Self::is_shareable),
             is_value: true,

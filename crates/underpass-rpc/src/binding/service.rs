@@ -6,6 +6,9 @@ use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::record::OnEnd;
 use crate::dispatch::incoming::Dispatch;
+use crate::dispatch::measured::MeasuredDispatch;
+use crate::metrics::{self, MeasuredSide};
+use crate::remote::peers::RemotePeers;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +26,20 @@ pub(crate) struct ExportOptions {
     pub(crate) expires: Option<Duration>,
     /// Whether clients may pass their bindings on.
     pub(crate) shareable: bool,
+    /// Whether bindings can be revoked by command.
+    pub(crate) revocable: bool,
+    /// Whether calls can be traced.
+    pub(crate) traceable: bool,
+    /// Whether calls are measured. `None`: as the environment says.
+    pub(crate) measured: Option<bool>,
     /// Called when a binding has ended.
     pub(crate) on_end: Option<Arc<OnEnd>>,
     /// The least number of bytes of stack for each call. `None`: the default.
     pub(crate) stack: Option<usize>,
     /// Names the state that is served, if the server names it.
     pub(crate) state: Option<u128>,
+    /// How clients on other machines prove who they are. `None`: there are none.
+    pub(crate) remote: Option<RemotePeers>,
 }
 
 /// An implementation of an interface, ready to be exported. The interface's `serve` makes it. Its
@@ -90,6 +101,11 @@ impl Service {
     ///
     /// It is not called for importers in the same domain: they have the implementation.
     ///
+    /// It also decides about clients that ask what the name is ([`inspect`](crate::inspect)), as
+    /// `underpass ls` does. If the name has several services, each of them has to let such a client
+    /// in. Its binding ends as [`expires_in`](Self::expires_in) and
+    /// [`on_binding_end`](Self::on_binding_end) say.
+    ///
     /// # Examples
     /// ```no_run
     /// # fn server(fs: underpass::Service, admin: underpass::Service) -> underpass::Server {
@@ -105,7 +121,8 @@ impl Service {
     }
 
     /// Revokes each binding of this export `time` after it was made, unless the [`Grant`] of
-    /// [`authorize`](Self::authorize) says otherwise.
+    /// [`authorize`](Self::authorize) says otherwise. A binding by which a client asks what the
+    /// name is ([`inspect`](crate::inspect)) lasts no longer than one of any service of the name.
     ///
     /// # Examples
     /// ```no_run
@@ -140,6 +157,65 @@ impl Service {
         self
     }
 
+    /// Lets this process's user, and root, revoke bindings of this export by command (`underpass
+    /// revoke`). Without it only the process itself revokes them
+    /// ([`Running::bindings`](crate::Running::bindings)).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(fs: underpass::Service) -> underpass::Server {
+    /// underpass::Server::new().export("fs", fs.revocable())
+    /// # }
+    /// ```
+    pub fn revocable(mut self) -> Self {
+        self.options.revocable = true;
+        self
+    }
+
+    /// Lets this process's user, and root, see the calls of this export (`underpass trace`): the
+    /// method, the client, the time and the duration. Arguments and results are not shown. Calls
+    /// from other machines are not recorded.
+    ///
+    /// A call of such an export costs an indirect call and a load more, and while somebody traces
+    /// the record.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(fs: underpass::Service) -> underpass::Server {
+    /// underpass::Server::new().export("fs", fs.traceable())
+    /// # }
+    /// ```
+    pub fn traceable(mut self) -> Self {
+        self.options.traceable = true;
+        self
+    }
+
+    /// Says whether the calls of this export are counted and timed, method by method. What they did
+    /// is in [`metrics`](crate::metrics). The default is `false`, and `true` in a process with
+    /// `UNDERPASS_METRICS=1` in its environment.
+    ///
+    /// Calls within this domain are function calls, and are not measured.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(fs: underpass::Service) -> underpass::Server {
+    /// underpass::Server::new().export("fs", fs.measured(true))
+    /// # }
+    /// ```
+    pub fn measured(mut self, on: bool) -> Self {
+        self.options.measured = Some(on);
+        self
+    }
+
+    /// What measures its calls as those of `name`, wrapped around its implementation. Nothing if
+    /// they are not measured.
+    pub(crate) fn measure_as(&mut self, name: &str) {
+        if self.options.measured.unwrap_or_else(metrics::is_default) {
+            let meter = metrics::meter_of(MeasuredSide::Export, name, self.descriptor());
+            MeasuredDispatch::wrap(&mut self.implementation, meter);
+        }
+    }
+
     /// Makes the server call `hook` once at the end of each binding of this export, whatever the
     /// reason: the client has dropped the binding, has died or has broken the rules, the server has
     /// revoked the binding, the binding has expired, or the export ends.
@@ -162,6 +238,10 @@ impl Service {
     ///
     /// `hook` is not called for a client that was let in and then did not get its binding, because
     /// the client was gone or the export ended.
+    ///
+    /// If the service has [`authorize`](Self::authorize), `hook` is also called for clients that
+    /// ask what the name is ([`inspect`](crate::inspect)): `authorize` has let them in. It is not
+    /// called for a client that another service of the name then refuses.
     ///
     /// # Examples
     /// ```no_run
@@ -232,6 +312,28 @@ impl Service {
     /// ```
     pub fn state_id(mut self, id: u128) -> Self {
         self.options.state = Some(id);
+        self
+    }
+
+    /// Lets clients on other machines call this export, if they prove who they are in this way.
+    /// Without it no transport takes the service. It opens nothing by itself: a transport such as
+    /// `underpass-grpc` listens.
+    ///
+    /// [`authorize`](Self::authorize) decides over clients of both kinds, and over remote ones at
+    /// each call. [`Peer::remote`] tells it which they are. `expires_in` and `shareable` mean
+    /// nothing to remote clients.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass::remote::RemotePeers;
+    ///
+    /// fn for_both(fs: underpass::Service) -> underpass::Service {
+    ///     fs.remote_peers(RemotePeers::certificate()).authorize(|peer| peer.remote().is_some() || peer.uid() == 0)
+    /// }
+    /// # let _ = for_both;
+    /// ```
+    pub fn remote_peers(mut self, proof: RemotePeers) -> Self {
+        self.options.remote = Some(proof);
         self
     }
 }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use underpass_os::fork;
 use underpass_threads::{Control, critical};
 
 /// The right to free callers from a server that does not reply.
@@ -211,6 +212,10 @@ struct Entry {
 
 impl Entry {
     fn leaves(&self) {
+        // Another thread of the parent may hold the lock for ever.
+        if fork::is_forked() {
+            return;
+        }
         let held = critical();
         let mut calls = self.by.calls();
         let place = calls.under_way.iter().position(|call| call.0 == self.number);

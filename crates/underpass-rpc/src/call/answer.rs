@@ -9,7 +9,7 @@ use crate::error::{CallError, Outcome};
 use crate::payload::message::{Bytes, IN_REPLY, LATE, NO_FILE, Unread};
 use std::cell::Cell;
 use underpass_channel::{self as channel, INLINE, Payload, PayloadPlace, RegionSource, Slot};
-use underpass_os::failpoint;
+use underpass_os::{failpoint, fork};
 use underpass_wire::{Decode, DecodeError, Source};
 
 /// The type that a procedure returns: a `Result`.
@@ -18,6 +18,9 @@ pub trait Results {
     type Value;
     /// The type of an error.
     type Error;
+
+    /// Whether it is an error.
+    fn is_failure(&self) -> bool;
 
     /// Converts it into the `Result` that it is.
     ///
@@ -29,6 +32,10 @@ pub trait Results {
 impl<T, E> Results for Result<T, E> {
     type Value = T;
     type Error = E;
+
+    fn is_failure(&self) -> bool {
+        self.is_err()
+    }
 
     fn into_result(self) -> Self {
         self
@@ -315,6 +322,10 @@ impl Drop for Answer<'_> {
 #[cold]
 #[inline(never)]
 fn give_back_late(answer: &Answer<'_>, slot: Slot) {
+    // The call is the parent's, and so is the memory.
+    if fork::is_forked() {
+        return;
+    }
     answer.under_way.inspect(|call| call.leaves());
     if answer.linkage().answered() == Some(Status::DoneWithInterfaces as u16)
         && let Some(reply) = answer.linkage().take()

@@ -1,32 +1,34 @@
 //! The client stub, on which generated stubs are built.
 
-use crate::binding::implementation::Implementation;
+mod here;
+mod measured;
+mod out_of_line;
+
+pub use self::here::Local;
+
+use self::here::Here;
+use self::out_of_line::MethodCall;
 use crate::binding::import::{self, Bound, ImportMode};
 use crate::binding::interface_exchange::{GivenInterface, TakenInterface};
 use crate::binding::local_exports;
-use crate::binding::object::Binding;
-use crate::binding::peer::{Peer, WithinBinding, within_binding};
-use crate::binding::record::BindingRecord;
 use crate::binding::resilient::{KnownGeneration, Policy, Resilient, Restore};
 use crate::binding::service::Service;
 use crate::call::abandon::Abandon;
 use crate::call::client::CallTerms;
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::carried::CarriedError;
-use crate::control::clerk::Offer;
 use crate::counters::Counters;
-use crate::dispatch::local_handlers::{self, DispatchLocal};
 use crate::error::{CallError, ImportError, Outcome, ShareError};
+use crate::remote::transport::{self, RemoteTransport};
 use std::error::Error;
 use std::fmt;
-use std::ops::Deref;
 use std::os::fd::AsFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::process::{ProcessState, state_of};
 use underpass_os::{Directory, clock, pass, take_passed};
 use underpass_threads::blocking;
-use underpass_wire::{Carried, Decode, DecodeError, Descriptor, Encode, Sink, Source};
+use underpass_wire::{Carried, DecodeError, Descriptor, Encode, Sink, Source};
 
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
@@ -50,6 +52,9 @@ pub enum ServerState {
 }
 
 /// LRPC's first branch of a client stub: where is the implementation?
+///
+/// A binding to another machine and one that is measured are among those of `Here`, so any other
+/// call over a channel is decided upon by the same instructions as without them.
 enum To<L: ?Sized> {
     Here(Arc<Here<L>>),
     There(Arc<Bound>),
@@ -57,113 +62,19 @@ enum To<L: ?Sized> {
     Anywhere(Arc<Resilient>, KnownGeneration),
 }
 
-/// A binding within this domain.
-struct Here<L: ?Sized> {
-    local: Callee<L>,
-    /// Made at the first direct call, if it is a value.
-    record: OnceLock<Arc<BindingRecord>>,
-    implementation: Implementation,
-}
-
-/// How an implementation in this domain is called.
-enum Callee<L: ?Sized> {
-    /// By its methods.
-    Methods(Arc<L>),
-    /// Through its executor, as its handlers are async.
-    Handlers(Arc<dyn DispatchLocal>),
-}
-
-impl<L: ?Sized> Drop for Here<L> {
-    fn drop(&mut self) {
-        // A call borrows the stub, so none is under way that its caller waits for.
-        if let Some(record) = self.record.get() {
-            record.end();
-        }
-    }
-}
-
-impl<L: ?Sized + Send + Sync + 'static> Here<L> {
-    /// A new binding to an implementation of this very interface in this domain, if it is an `L`.
-    fn of(offer: &Offer, descriptor: &Descriptor) -> Option<Self> {
-        let service = offer.services.iter().find(|service| service.descriptor().hash == descriptor.hash)?;
-        let implementation = service.implementation.clone();
-        let local = Callee::Methods(implementation.local()?);
-        let binding = Binding::new(offer.name.clone(), Peer::here(), None);
-        // The end of the exports doesn't wait for the stubs of this domain.
-        let record = BindingRecord::new(binding, service.options.on_end.clone(), Arc::default());
-        Some(Self { local, record: record.into(), implementation })
-    }
-
-    /// A binding to an implementation that was given as a value, if it is an `L`, or one of this
-    /// interface with async handlers.
-    fn of_value(implementation: Implementation, descriptor: &Descriptor) -> Option<Self> {
-        let handlers = || {
-            let of_this = implementation.descriptor.hash == descriptor.hash;
-            of_this.then(|| implementation.local()).flatten().map(Callee::Handlers)
-        };
-        let local = implementation.local().map(Callee::Methods).or_else(handlers)?;
-        Some(Self { local, record: OnceLock::new(), implementation })
-    }
-
-    /// The async handlers. An implementation without them is called directly, so nothing else is
-    /// asked of it.
-    fn handlers(&self) -> Result<&dyn DispatchLocal, CallError> {
-        match &self.local {
-            Callee::Handlers(handlers) => Ok(&**handlers),
-            Callee::Methods(_) => Err(CallError::Closed(Outcome::NotStarted)),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn call<R: Decode>(&self, procedure: u16, arguments: &(impl Encode + ?Sized)) -> Result<R, CallError> {
-        local_handlers::call(self.handlers()?, self.record(), procedure, arguments)
-    }
-
-    fn record(&self) -> &Arc<BindingRecord> {
-        self.record.get_or_init(|| {
-            let name = self.implementation.descriptor.name;
-            BindingRecord::new(Binding::new(name.into(), Peer::here(), None), None, Arc::default())
-        })
-    }
-}
-
-/// The implementation in this very domain, while it is called. Meanwhile the calling thread counts
-/// as working for a call of the stub's binding.
-pub struct Local<'a, L: ?Sized> {
-    local: &'a L,
-    _within: WithinBinding,
-}
-
-impl<L: ?Sized> Deref for Local<'_, L> {
-    type Target = L;
-
-    fn deref(&self) -> &L {
-        self.local
-    }
-}
-
-impl<L: ?Sized> fmt::Debug for Local<'_, L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").finish_non_exhaustive()
-    }
-}
-
 impl<L: ?Sized> Clone for Stub<L> {
     fn clone(&self) -> Self {
-        let to = match &self.to {
-            To::Here(here) => To::Here(here.clone()),
-            To::There(bound) => To::There(bound.clone()),
-            To::Anywhere(resilient, known) => To::Anywhere(resilient.clone(), known.clone()),
-        };
-        Self { to, terms: self.terms.clone(), calls: self.calls }
+        Self { to: self.to.clone(), terms: self.terms.clone(), calls: self.calls }
     }
 }
 
 impl<L: ?Sized> fmt::Debug for Stub<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let to: &dyn fmt::Debug = match &self.to {
-            To::Here(_) => &"this domain",
+        let to: &dyn fmt::Debug = match self.leads_to() {
+            To::Here(here) => match here.remote() {
+                Some(binding) => return f.debug_tuple("Stub").field(&binding.address()).finish(),
+                None => &"this domain",
+            },
             To::There(bound) => bound,
             To::Anywhere(resilient, _) => resilient,
         };
@@ -172,7 +83,24 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
 }
 
 impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
-    /// Imports `name`. If it isn't exported yet, waits for it for at most `within`.
+    /// Imports the interface at `address` by this transport. If there is no server yet, waits for
+    /// one for at most `within`.
+    ///
+    /// # Errors
+    /// [`ImportError`], each kind with its remedy.
+    pub fn import_by(
+        transport: &dyn RemoteTransport,
+        address: &str,
+        descriptor: &'static Descriptor,
+        within: Option<Duration>,
+    ) -> Result<Self, ImportError> {
+        let binding = transport::import_by(transport, address, descriptor, within)?;
+        let stub = Self::of(To::Here(Arc::new(Here::elsewhere(binding))), descriptor);
+        Ok(stub.measured_by_default(address, descriptor))
+    }
+
+    /// Imports `name`. If it isn't exported yet, waits for it for at most `within`. The name may be
+    /// an address of another machine.
     ///
     /// # Errors
     /// [`ImportError`], each kind with its remedy.
@@ -204,6 +132,11 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         within: Option<Duration>,
         mode: ImportMode,
     ) -> Result<Self, ImportError> {
+        if transport::is_address(name) {
+            let binding = transport::import(name, descriptor, within)?;
+            let stub = Self::of(To::Here(Arc::new(Here::elsewhere(binding))), descriptor);
+            return Ok(stub.measured_by_default(name, descriptor));
+        }
         Self::find(name, descriptor, |directory| {
             Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within, mode)?)))
         })
@@ -228,7 +161,6 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ///
     /// # Errors
     /// As [`import`](Self::import).
-    /// As `import`.
     pub fn import_resilient_with(
         name: &str,
         descriptor: &'static Descriptor,
@@ -248,6 +180,11 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         policy: Policy,
         restore: Option<Box<Restore>>,
     ) -> Result<Self, ImportError> {
+        if transport::is_address(name) {
+            let why = "only names of this machine are imported again; a stateless interface needs no more than \
+                       `import`, since its calls go to any server of the address";
+            return Err(ImportError::Remote(name.to_owned(), why.to_owned()));
+        }
         Self::find(name, descriptor, |directory| {
             let resilient = Resilient::new(directory, name, descriptor, policy, restore)?;
             Ok(To::Anywhere(Arc::new(resilient), KnownGeneration::default()))
@@ -266,7 +203,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             Some(here) => To::Here(Arc::new(here)),
             None => import(directory)?,
         };
-        Ok(Self::of(to, descriptor))
+        Ok(Self::of(to, descriptor).measured_by_default(name, descriptor))
     }
 
     fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
@@ -289,8 +226,12 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
 
     /// Puts what the stub stands for beside the bytes.
     pub fn put(&self, to: &mut (impl Sink + ?Sized)) {
-        let given = match &self.to {
-            To::Here(here) => GivenInterface::Here(here.implementation.clone()),
+        let given = match self.leads_to() {
+            To::Here(here) => match &here.implementation {
+                Some(implementation) => GivenInterface::Here(implementation.clone()),
+                // Nothing is put, as below.
+                None => return,
+            },
             To::There(bound) => GivenInterface::There(bound.clone()),
             To::Anywhere(resilient, _) => match resilient.bound_unless_forked() {
                 Ok(bound) => GivenInterface::There(bound),
@@ -325,7 +266,6 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ///
     /// # Errors
     /// [`ImportError`], each kind with its remedy.
-    /// [`ImportError`], each kind with its remedy.
     pub fn import_from(
         socket: impl AsFd,
         descriptor: &'static Descriptor,
@@ -344,7 +284,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// # Errors
     /// [`ShareError`], each kind with its remedy.
     pub fn share_with(&self, socket: impl AsFd) -> Result<(), ShareError> {
-        let ticket = match &self.to {
+        let ticket = match self.leads_to() {
+            To::Here(here) if here.remote().is_some() => return Err(ShareError::Remote),
             To::Here(_) => return Err(ShareError::Here),
             To::There(bound) => bound.share()?,
             To::Anywhere(resilient, _) => {
@@ -360,10 +301,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[inline]
     pub fn local(&self) -> Option<Local<'_, L>> {
         match &self.to {
-            To::Here(here) => match &here.local {
-                Callee::Methods(local) => Some(Local { local, _within: within_binding(here.record()) }),
-                Callee::Handlers(_) => None,
-            },
+            To::Here(here) => here.local(),
             To::There(_) | To::Anywhere(..) => None,
         }
     }
@@ -410,15 +348,12 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         arguments: &A,
         idempotent: bool,
     ) -> Result<V::Itself, E::Itself> {
-        let (terms, failed) = (&self.terms, E::from_call_error);
+        let terms = &self.terms;
         match &self.to {
             To::There(bound) => {
-                bound.call::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
+                bound.call::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, E::from_call_error)
             }
-            To::Anywhere(resilient, known) => resilient.call::<A, Result<V::Itself, E::Itself>>(
-                procedure, arguments, terms, known, idempotent, failed,
-            ),
-            To::Here(here) => here.call(procedure, arguments).unwrap_or_else(|e| Err(failed(e))),
+            to => to.call_out_of_line::<A, V, E>(terms, &MethodCall { procedure, arguments, idempotent }),
         }
     }
 
@@ -453,36 +388,15 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         arguments: &A,
         idempotent: bool,
     ) -> Result<V::Itself, E::Itself> {
-        let (terms, failed) = (&self.terms, E::from_call_error);
-        match &self.to {
-            To::There(bound) => {
-                bound
-                    .call_from_task::<A, Result<V::Itself, E::Itself>>(procedure, arguments, terms, failed)
-                    .await
-            }
-            To::Anywhere(resilient, known) => {
-                resilient
-                    .call_from_task::<A, Result<V::Itself, E::Itself>>(
-                        procedure, arguments, terms, known, idempotent, failed,
-                    )
-                    .await
-            }
-            To::Here(here) => match here.handlers() {
-                Ok(handlers) => {
-                    let called =
-                        local_handlers::call_from_task(handlers, here.record(), procedure, arguments);
-                    called.await.unwrap_or_else(|e| Err(failed(e)))
-                }
-                Err(e) => Err(failed(e)),
-            },
-        }
+        let request = MethodCall { procedure, arguments, idempotent };
+        self.to.call_from_task::<A, V, E>(&self.terms, &request).await
     }
 
     /// What this binding has carried so far, over all of its channels. All zero if the
-    /// implementation is in this very domain, or if this process was forked off the one that
-    /// imported a resilient binding.
+    /// implementation is in this very domain or on another machine, or if this process was forked
+    /// off the one that imported a resilient binding.
     pub fn counters(&self) -> Counters {
-        match &self.to {
+        match self.leads_to() {
             To::There(bound) => bound.counters(),
             To::Anywhere(resilient, _) => resilient.counters(),
             To::Here(_) => Counters::default(),
@@ -494,14 +408,19 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[doc(hidden)]
     #[inline]
     pub fn has_ended(&self) -> bool {
-        matches!(&self.to, To::There(bound) if bound.has_ended())
+        match self.leads_to() {
+            To::There(bound) => bound.has_ended(),
+            To::Here(here) => here.remote().is_some_and(|binding| binding.has_ended()),
+            To::Anywhere(..) => false,
+        }
     }
 
     /// Why the binding has ended. `None` if it has not.
     #[doc(hidden)]
     pub fn why_ended(&self) -> Option<CallError> {
-        match &self.to {
+        match self.leads_to() {
             To::There(bound) if bound.has_ended() => Some(bound.why_ended()),
+            _ if self.has_ended() => Some(CallError::PeerDied(Outcome::NotStarted)),
             _ => None,
         }
     }
@@ -509,7 +428,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// What the server does at this moment. `None` if the implementation is in this very domain, or
     /// the binding is resilient.
     pub fn server(&self) -> Option<ServerState> {
-        let To::There(bound) = &self.to else { return None };
+        let To::There(bound) = self.leads_to() else { return None };
         let (pid, sleeps) = bound.server();
         Some(match state_of(pid) {
             _ if bound.turns_away() => ServerState::Gone,
@@ -524,13 +443,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[doc(hidden)]
     #[inline]
     pub fn server_sleeps(&self) -> bool {
-        matches!(&self.to, To::There(bound) if bound.server_sleeps())
+        matches!(self.leads_to(), To::There(bound) if bound.server_sleeps())
     }
 
     /// The same binding with a deadline: its calls end with [`CallError::Deadline`] if they take
     /// longer than `within`.
     ///
-    /// Calls within this domain are direct. No deadline applies to them.
+    /// Calls within this domain are direct. No deadline applies to them. One of a call to another
+    /// machine is told to the server.
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
         self.with(|terms| terms.within = Some(within))
@@ -540,7 +460,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// makes calls over the present binding, and gives up all state that the earlier server had
     /// given it. Each clone accepts for itself. Does nothing if there was no restart.
     pub fn acknowledge_restart(&self) {
-        if let To::Anywhere(resilient, known) = &self.to {
+        if let To::Anywhere(resilient, known) = self.leads_to() {
             resilient.acknowledge(known);
         }
     }
@@ -556,7 +476,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// first it is 48 of 64. If the server holds one more, the binding is closed, with
     /// [`CallError::Captured`].
     pub fn quarantine(&self, most: u32) {
-        match &self.to {
+        match self.leads_to() {
             To::There(bound) => bound.set_quarantine(most),
             To::Anywhere(resilient, _) => resilient.set_quarantine(most),
             To::Here(_) => {}

@@ -145,9 +145,9 @@ impl ControlSocket {
         &self.link
     }
 
-    /// Asks the server for the reverse channel.
-    pub(crate) fn ask_reverse(&self) -> io::Result<()> {
-        self.send(ControlMessage::AskReverse, 0, &[])
+    /// Asks the server for the reverse channel, over which requests may have prefixes.
+    pub(crate) fn ask_reverse(&self, prefixes: bool) -> io::Result<()> {
+        self.send(ControlMessage::AskReverse { prefixes }, 0, &[])
     }
 
     /// Passes the region of the reverse channel to the client, or says that there is none.
@@ -517,7 +517,7 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
         ControlMessage::RowClosed { tag, revoked } if first => events.rows_closed.push((tag, revoked)),
         ControlMessage::Release { tag } if first => events.released.push(tag),
         ControlMessage::Ask if first => events.asked += 1,
-        ControlMessage::AskReverse if first => events.reverse_asked += 1,
+        ControlMessage::AskReverse { prefixes } if first => events.reverse_asked.push(prefixes),
         ControlMessage::Home { tag } if first => events.home.push(tag),
         ControlMessage::Share { tag } if first => events.shares.push(tag),
         ControlMessage::NoTicket { may } if first => {

@@ -41,8 +41,9 @@ pub(crate) enum ControlMessage {
     Opened,
     /// Server to client: there is no new channel, because memory or files have run out.
     Refused,
-    /// Client to server: it wants to give an interface, so it needs the reverse channel.
-    AskReverse,
+    /// Client to server: it wants to give an interface, so it needs the reverse channel. Requests
+    /// over it may have prefixes if it says so. Older clients do not.
+    AskReverse { prefixes: bool },
     /// Server to client: the file that comes along is the region of the reverse channel. If there
     /// is none, there is no room. The server's clock is `ahead` of the client's, in ns.
     ReverseOpened { ahead: i64 },
@@ -118,7 +119,7 @@ impl ControlMessage {
             }
             Self::Share { tag } => put(&mut bytes, 7, tag.word()),
             Self::Release { tag } => put(&mut bytes, 13, tag.word()),
-            Self::AskReverse => bytes[0] = 14,
+            Self::AskReverse { prefixes } => (bytes[0], bytes[2]) = (14, prefixes.into()),
             Self::ReverseOpened { ahead } => put(&mut bytes, 15, ahead.cast_unsigned()),
             Self::Home { tag } => put(&mut bytes, 16, tag.word()),
             Self::Ticket => bytes[0] = 8,
@@ -161,7 +162,7 @@ impl ControlMessage {
             11 => Self::Unwanted { slots: long },
             12 => Self::UnwantedLate { number: long },
             13 => Self::Release { tag: Tag::of_word(long) },
-            14 => Self::AskReverse,
+            14 => Self::AskReverse { prefixes: bytes[2] != 0 },
             15 => Self::ReverseOpened { ahead: long.cast_signed() },
             16 => Self::Home { tag: Tag::of_word(long) },
             _ => return None,

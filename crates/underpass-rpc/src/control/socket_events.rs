@@ -53,8 +53,9 @@ pub(crate) struct SocketEvents {
     /// The peer has opened the channel of this number, and these are the files. There are no files
     /// if the peer could not open it, or if they got lost.
     pub(crate) opened: Option<(u8, PassedFiles)>,
-    /// How often the peer asks for the reverse channel. An honest peer does once.
-    pub(crate) reverse_asked: usize,
+    /// Each time that the peer asks for the reverse channel: whether requests over it may have
+    /// prefixes. An honest peer asks once.
+    pub(crate) reverse_asked: Vec<bool>,
     /// The peer has opened the reverse channel, with this file and its clock that far ahead.
     pub(crate) reverse_opened: Option<(PassedFiles, i64)>,
     /// Rows of the peer's that have come home.
@@ -69,7 +70,7 @@ impl SocketEvents {
         let ended = !self.rows_closed.is_empty() || !self.released.is_empty();
         let late = !self.unwanted_late.is_empty();
         let files = self.out_of_band | self.unwanted != 0 || self.opened.is_some();
-        let passed = self.reverse_asked > 0 || self.reverse_opened.is_some() || !self.home.is_empty();
+        let passed = !self.reverse_asked.is_empty() || self.reverse_opened.is_some() || !self.home.is_empty();
         !(passed | self.bell | told | asked | ended | late | files)
     }
 }

@@ -11,12 +11,15 @@
 
 use crate::binding::peer::within_binding;
 use crate::binding::row::BindingRow;
+use crate::call::answer::Results;
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::deadline::Cancellation;
 use crate::dispatch::incoming::{Refused, Status};
 use crate::dispatch::late::AsyncCall;
 use crate::dispatch::late::signal::SignalWatch;
+use crate::dispatch::measured::MeasuredAnswer;
 use crate::dispatch::server::ServerEnd;
+use crate::trace_context::{TraceContext, within};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -46,42 +49,61 @@ pub(crate) struct Later {
     timer: Option<ClerkTimer>,
     started: bool,
     answered: bool,
+    /// That of the call.
+    context: Option<Box<TraceContext>>,
+    /// Counts the call, if its export is measured.
+    measured: Option<Box<MeasuredAnswer>>,
 }
 
 impl Later {
     /// For a call over `row` that the calling thread dispatches. `keeps_slot`: its handler reads
     /// where the client wrote, so that the slot can't be given back before the end.
-    pub(crate) fn new(end: Arc<ServerEnd>, row: Arc<BindingRow>, slot: u16, keeps_slot: bool) -> Self {
+    pub(crate) fn new(
+        end: Arc<ServerEnd>,
+        row: Arc<BindingRow>,
+        slot: u16,
+        keeps_slot: bool,
+        measured: Option<Box<MeasuredAnswer>>,
+    ) -> Self {
         let call = end.async_call_begins(row, slot, keeps_slot);
         let cancellation = Cancellation::of_bounded(&call).map(Box::new);
         let cancellation = cancellation.map_or_else(OnceLock::new, OnceLock::from);
         let (watch, timer) = (SignalWatch::default(), None);
-        Self { end, call, cancellation, watch, timer, started: false, answered: false }
+        let context = TraceContext::current().map(Box::new);
+        Self { end, call, cancellation, watch, timer, started: false, answered: false, context, measured }
     }
 
     /// Runs `handler`, and replies to the call.
-    pub(crate) async fn run<R: Encode + Send + 'static>(mut self, handler: impl Future<Output = R> + Send) {
+    pub(crate) async fn run<R>(mut self, handler: impl Future<Output = R> + Send)
+    where
+        R: Encode + Results + Send + 'static,
+    {
         // `None` once it was dropped.
         let mut handler = pin!(Some(handler));
+        let context = self.context.take();
         let (record, cancellation) = (self.call.row().record().clone(), self.cancellation().clone());
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: it must not harm the executor.
             let poll = || {
                 let _within = within_binding(&record);
-                cancellation.poll(|| {
-                    let poll = match cancellation.is_unwanted() {
-                        true => Poll::Pending,
-                        false => {
-                            handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx))
+                let poll = || {
+                    cancellation.poll(|| {
+                        let poll = match cancellation.is_unwanted() {
+                            true => Poll::Pending,
+                            false => handler
+                                .as_mut()
+                                .as_pin_mut()
+                                .map_or(Poll::Pending, |handler| handler.poll(cx)),
+                        };
+                        if poll.is_pending() && self.is_unwanted_from_now(cx) {
+                            handler.set(None);
+                            return Poll::Ready(None);
                         }
-                    };
-                    if poll.is_pending() && self.is_unwanted_from_now(cx) {
-                        handler.set(None);
-                        return Poll::Ready(None);
-                    }
-                    poll.map(Some)
-                })
+                        poll.map(Some)
+                    })
+                };
+                within(context.as_deref(), poll)
             };
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
@@ -111,17 +133,25 @@ impl Later {
     }
 
     /// Replies with the result, or says that the handler has panicked. Any thread may do so.
-    pub(crate) fn reply<R: Encode + Send + 'static>(mut self, outcome: thread::Result<R>) {
+    pub(crate) fn reply<R: Encode + Results + Send + 'static>(mut self, outcome: thread::Result<R>) {
+        let mut measured = self.measured.take();
+        if let Some(measured) = &mut measured {
+            match &outcome {
+                Ok(result) => measured.returns(result.is_failure()),
+                Err(_) => measured.panics(),
+            }
+        }
         if self.end.is_closed() || self.end.is_closed_row(self.call.row().tag()) {
             // Nobody wants the result. The end of the call is counted.
             return self.reply_without_result(Status::Dropped);
         }
         self.answered = true;
-        self.end.async_call_ends(&self.call, move |end, slot| encoded(end, slot, outcome));
+        self.end.async_call_ends(&self.call, move |end, slot| encoded(end, slot, outcome, measured));
     }
 
     fn reply_without_result(mut self, status: Status) {
         self.answered = true;
+        self.measured.iter_mut().for_each(|measured| measured.is_refused(status));
         self.end.async_call_ends(&self.call, move |_, slot| Cell::new(slot, status as u16));
     }
 
@@ -136,17 +166,30 @@ impl Later {
     }
 }
 
-fn encoded<R: Encode>(end: &ServerEnd, slot: u16, outcome: thread::Result<R>) -> Cell {
+fn encoded<R: Encode>(
+    end: &ServerEnd,
+    slot: u16,
+    outcome: thread::Result<R>,
+    mut measured: Option<Box<MeasuredAnswer>>,
+) -> Cell {
     let encoded = outcome.and_then(|result| {
         catch_unwind(AssertUnwindSafe(|| {
             let mut reply = Cell::new(slot, Status::Done as u16);
-            end.encode(&mut reply, &result).map(|_| reply)
+            end.encode(&mut reply, &result)?;
+            measured.iter_mut().for_each(|measured| measured.sends(result.size()));
+            Ok(reply)
         }))
     });
     match encoded {
         Ok(Ok(reply)) => reply,
-        Ok(Err(Refused { status, why })) => end.refuse(slot, status, &why),
-        Err(panic) => end.refuse(slot, Status::Panicked, panic_message(&*panic)),
+        Ok(Err(Refused { status, why })) => {
+            measured.iter_mut().for_each(|measured| measured.is_refused(status));
+            end.refuse(slot, status, &why)
+        }
+        Err(panic) => {
+            measured.iter_mut().for_each(|measured| measured.panics());
+            end.refuse(slot, Status::Panicked, panic_message(&*panic))
+        }
     }
 }
 
@@ -158,6 +201,7 @@ impl Drop for Later {
         }
         if !self.answered {
             let status = if self.started { Status::Dropped } else { Status::DroppedUnstarted };
+            self.measured.iter_mut().for_each(|measured| measured.is_refused(status));
             self.end.async_call_ends(&self.call, move |_, slot| Cell::new(slot, status as u16));
         }
     }

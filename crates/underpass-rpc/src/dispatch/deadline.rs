@@ -6,6 +6,7 @@
 //! call of that kind has been seen, each call that this domain makes pays one load of a flag for
 //! it.
 
+use crate::binding::peer::caller;
 use crate::call::abandon::Abandon;
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::late::AsyncCall;
@@ -401,8 +402,14 @@ pub fn cancellation() -> Cancellation {
 pub fn is_cancelled() -> bool {
     match current() {
         Some(current) => current.wanted.is_cancelled(),
-        None => Call::of_thread().is_some_and(|call| call.is_given_up()),
+        None => Call::of_thread().is_some_and(|call| call.is_given_up()) || is_cancelled_from_elsewhere(),
     }
+}
+
+/// Whether the calling thread runs a call that its caller, on another machine, does not want any
+/// more.
+fn is_cancelled_from_elsewhere() -> bool {
+    underpass_threads::cancelled() && caller().is_some_and(|peer| peer.remote().is_some())
 }
 
 /// In a handler: waits until nobody wants its result any more, because the caller's deadline has

@@ -1,5 +1,6 @@
 //! Replies that any thread may give, at any time after the server stub has returned.
 
+use crate::call::answer::Results;
 use crate::carried::CarriedError;
 use crate::dispatch::async_handler::Later;
 use crate::dispatch::deadline::Cancellation;
@@ -38,7 +39,7 @@ impl<R> DeferredReply<R> {
     }
 }
 
-impl<R: Encode + Send + 'static> DeferredReply<R> {
+impl<R: Encode + Results + Send + 'static> DeferredReply<R> {
     /// Replies. If the caller has given up meanwhile, the result is discarded.
     pub fn give(self, result: R) {
         self.later.reply(Ok(result));

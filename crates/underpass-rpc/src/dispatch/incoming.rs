@@ -4,15 +4,20 @@ use crate::binding::row::ServedRow;
 use crate::carried::CarriedError;
 use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::deferred_reply::{DeferredReply, DeferredResult};
+use crate::dispatch::detached_call::{DetachedCall, ProcedureCall as _};
+use crate::dispatch::measured::MeasuredAnswer;
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
+use crate::metrics::meter::Meter;
 use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REPLY, Unsent, fill};
 use crate::payload::out_of_band_value::OutOfBandSource;
+use crate::payload::prefix::{CallPrefix, WITH_PREFIX};
+use crate::trace_context::within;
 use std::any::Any;
 use std::sync::Arc;
-use underpass_channel::{Cell, Ids};
-use underpass_os::failpoint;
+use underpass_channel::{Cell, Channel, Ids};
+use underpass_os::{clock, failpoint};
 use underpass_wire::{ArgumentPlace, Carried, DecodeError, Encode};
 
 /// How a call ended, in the `what` of its reply.
@@ -85,9 +90,24 @@ pub trait Dispatch: Send + Sync + 'static {
     /// The arguments or the result could not be passed; the caller is told why.
     fn dispatch(&self, call: &mut IncomingCall<'_>) -> Result<(), Refused>;
 
+    /// Runs one call that came over no channel. Server stubs of async handlers have
+    /// [`DispatchLocal`](crate::DispatchLocal) for that.
+    ///
+    /// # Errors
+    /// The arguments or the result could not be passed; the caller is told why.
+    fn dispatch_detached(&self, call: &mut DetachedCall) -> Result<(), Refused> {
+        call.unknown()
+    }
+
     /// The implementation for stubs in its own domain: an `Arc<L>`. `None` if they call over a
     /// channel, too.
     fn local(self: Arc<Self>) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    /// What counts its calls, if they are measured.
+    #[doc(hidden)]
+    fn meter(&self) -> Option<&Arc<Meter>> {
         None
     }
 }
@@ -119,7 +139,8 @@ pub struct IncomingCall<'a> {
     end: &'a ServerEnd,
     pub(crate) row: &'a ServedRow,
     procedure: u16,
-    /// How many bytes the message has.
+    /// How many bytes the message has. Once there is a reply that is [`Replied::Large`], how many
+    /// its result has.
     pub(crate) length: usize,
     pub(crate) bytes: Bytes<'a>,
     /// The reply, if there is one.
@@ -137,6 +158,9 @@ pub(crate) enum Replied {
     NoAndReads,
     /// The reply is there, to be posted.
     Yes,
+    /// The same, of a measured call whose result goes beside the ring. Whether the result is an
+    /// error.
+    Large { failed: bool },
     /// Another thread posts the reply, or has posted it.
     Later,
 }
@@ -212,7 +236,21 @@ impl<'a> IncomingCall<'a> {
             self.reply = Cell::new(self.reply.slot(), Status::Done as u16);
         }
         self.replied = Replied::Yes;
-        self.end.encode(&mut self.reply, result)
+        let large = self.end.encode(&mut self.reply, result)?;
+        if large {
+            self.measure_large(result);
+        }
+        Ok(large)
+    }
+
+    /// Notes what the cell of the reply does not tell, if the call is measured.
+    #[cold]
+    #[inline(never)]
+    fn measure_large<V: Encode, E: Encode>(&mut self, result: &Result<V, E>) {
+        if self.row.stub.meter().is_some() {
+            self.length = result.size();
+            self.replied = Replied::Large { failed: result.is_err() };
+        }
     }
 
     /// Drops the result after the reply has been posted. Use it for a list of many parts, which
@@ -272,7 +310,13 @@ impl<'a> IncomingCall<'a> {
         let keeps_slot = self.replied == Replied::NoAndReads;
         self.replied = Replied::Later;
         end.runs_later(slot);
-        Ok(Later::new(end, self.row.binding.clone(), slot, keeps_slot))
+        let measured = MeasuredAnswer::begin(&*self.row.stub, self.procedure);
+        Ok(Later::new(end, self.row.binding.clone(), slot, keeps_slot, measured))
+    }
+
+    /// The channel over which it came.
+    pub(crate) fn channel(&self) -> &Channel {
+        self.end.channel()
     }
 
     /// A hold on the end of the call, and the slot.
@@ -282,7 +326,8 @@ impl<'a> IncomingCall<'a> {
     }
 
     /// There is no such procedure: the client may know a newer version of the interface. If the
-    /// number only says that interfaces came along, takes them, and dispatches the call again.
+    /// number only says that interfaces or a prefix came along, takes them, and dispatches the call
+    /// again.
     ///
     /// # Errors
     /// There is no such procedure, or there are no such interfaces, or the call itself fails.
@@ -293,7 +338,24 @@ impl<'a> IncomingCall<'a> {
             self.bytes.take_interfaces(self.end.mailbox(), false)?;
             return self.row.stub.dispatch(self);
         }
+        if self.procedure & WITH_PREFIX != 0 {
+            return self.take_prefix();
+        }
         Err(Refused { status: Status::NoProcedure, why: String::new() })
+    }
+}
+
+impl IncomingCall<'_> {
+    /// Takes what came in front of the arguments, and dispatches the call again.
+    #[cold]
+    fn take_prefix(&mut self) -> Result<(), Refused> {
+        self.procedure &= !WITH_PREFIX;
+        let CallPrefix { context, posted_ns } = self.bytes.read()?;
+        if let (Some(posted_ns), Some(meter)) = (posted_ns, self.row.stub.meter()) {
+            let posted_ns = self.end.family().clock_offset().here(posted_ns);
+            meter.queued(self.procedure, clock::now_ns().saturating_sub(posted_ns));
+        }
+        within(context.as_ref(), || self.row.stub.dispatch(self))
     }
 }
 

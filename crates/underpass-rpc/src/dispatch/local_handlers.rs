@@ -19,6 +19,7 @@ use crate::dispatch::late::signal::{Signal, SignalWatch};
 use crate::error::{CallError, Outcome};
 use crate::payload::interfaces::given;
 use crate::payload::shared::SharedLater;
+use crate::trace_context::{TraceContext, within};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -118,19 +119,39 @@ pub trait DispatchLocal: Send + Sync + 'static {
     fn dispatch_local(&self, call: &mut LocalCall) -> Result<(), Refused>;
 }
 
+/// Where a stream is in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// The number of bytes up to the end of its description.
+    pub at: usize,
+    /// The number of files before the three that lead to it.
+    pub file: usize,
+}
+
 /// A value with its files and interfaces, in memory.
 #[derive(Default)]
-struct LocalMessage {
-    bytes: Vec<u8>,
+pub(crate) struct LocalMessage {
+    pub(crate) bytes: Vec<u8>,
     /// How many of the bytes were read.
     read: usize,
-    files: VecDeque<OwnedFd>,
-    interfaces: VecDeque<GivenInterface>,
+    pub(crate) files: VecDeque<OwnedFd>,
+    /// The streams among the files.
+    pub(crate) streams: Vec<StreamPlace>,
+    pub(crate) interfaces: VecDeque<GivenInterface>,
     failed: Option<io::Error>,
 }
 
 impl LocalMessage {
-    fn of(value: &(impl Encode + ?Sized)) -> io::Result<Self> {
+    /// A message of these bytes, with these files beside them.
+    pub(crate) fn new(bytes: Vec<u8>, files: VecDeque<OwnedFd>) -> Self {
+        Self { bytes, files, ..Self::default() }
+    }
+
+    /// The message that carries `value`.
+    ///
+    /// # Errors
+    /// There is no room for a file.
+    pub(crate) fn of(value: &(impl Encode + ?Sized)) -> io::Result<Self> {
         let mut message = Self { bytes: Vec::with_capacity(value.size()), ..Self::default() };
         value.encode(&mut message);
         match message.failed.take() {
@@ -139,7 +160,11 @@ impl LocalMessage {
         }
     }
 
-    fn check_end(&self) -> Result<(), DecodeError> {
+    /// Checks that all of it was read.
+    ///
+    /// # Errors
+    /// Something is left.
+    pub(crate) fn check_end(&self) -> Result<(), DecodeError> {
         match (self.remaining(), self.files.len(), self.interfaces.len()) {
             (0, 0, 0) => Ok(()),
             (0, 0, interfaces) => Err(DecodeError::InterfacesLeftOver(interfaces)),
@@ -148,7 +173,11 @@ impl LocalMessage {
         }
     }
 
-    fn into_value<R: Decode>(mut self) -> Result<R, DecodeError> {
+    /// The value that it carries.
+    ///
+    /// # Errors
+    /// It carries none of that type.
+    pub(crate) fn into_value<R: Decode>(mut self) -> Result<R, DecodeError> {
         let value = R::decode(&mut self)?;
         self.check_end()?;
         Ok(value)
@@ -165,6 +194,11 @@ impl Sink for LocalMessage {
             Ok(file) => self.files.push_back(file),
             Err(e) => self.failed = Some(e),
         }
+    }
+
+    fn put_stream(&mut self, files: [BorrowedFd<'_>; 3]) {
+        self.streams.push(StreamPlace { at: self.bytes.len(), file: self.files.len() });
+        files.into_iter().for_each(|file| self.put_file(file));
     }
 
     fn put_interface(&mut self, interface: &dyn Any) {
@@ -206,12 +240,12 @@ pub struct LocalCall {
 
 /// What the caller and the handler of one call share.
 #[derive(Default)]
-struct LocalAnswer {
+pub(crate) struct LocalAnswer {
     state: Mutex<AnswerState>,
     /// Threads wait here for the answer.
     answered: Condvar,
     /// The caller wants it no more.
-    signal: Signal,
+    pub(crate) signal: Signal,
 }
 
 #[derive(Default)]
@@ -226,9 +260,10 @@ impl LocalAnswer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give(&self, answer: Result<LocalMessage, CallError>) {
+    /// Gives the answer, unless another was given that its caller has not taken yet.
+    pub(crate) fn give(&self, answer: Result<LocalMessage, CallError>) {
         let mut state = self.state();
-        state.answer = Some(answer);
+        state.answer.get_or_insert(answer);
         let waker = state.waker.take();
         drop(state);
         self.answered.notify_one();
@@ -238,7 +273,7 @@ impl LocalAnswer {
     }
 
     /// Waits for the answer. Blocks the calling thread alone.
-    fn wait(&self) -> Result<LocalMessage, CallError> {
+    pub(crate) fn wait(&self) -> Result<LocalMessage, CallError> {
         let mut state = self.state();
         loop {
             if let Some(answer) = state.answer.take() {
@@ -251,7 +286,8 @@ impl LocalAnswer {
         }
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<Result<LocalMessage, CallError>> {
+    /// As [`wait`](Self::wait), for a task.
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<LocalMessage, CallError>> {
         let mut waker = Some(waker.clone());
         let mut state = self.state();
         match state.answer.take() {
@@ -267,9 +303,9 @@ impl LocalAnswer {
 
 /// The caller's hold on a call. If it is dropped, the handler's future is dropped when its executor
 /// polls it next.
-struct Wanted(Arc<LocalAnswer>);
+pub(crate) struct WantedCall(pub(crate) Arc<LocalAnswer>);
 
-impl Drop for Wanted {
+impl Drop for WantedCall {
     fn drop(&mut self) {
         self.0.signal.give_up();
     }
@@ -281,27 +317,39 @@ fn begin(
     record: &Arc<BindingRecord>,
     procedure: u16,
     arguments: &(impl Encode + ?Sized),
-) -> Result<Wanted, CallError> {
+) -> Result<WantedCall, CallError> {
     let failed = |e: io::Error| CallError::NoResources(Outcome::NotStarted, e.to_string());
-    let arguments = LocalMessage::of(arguments).map_err(failed)?;
+    begin_with(handlers, record, procedure, LocalMessage::of(arguments).map_err(failed)?)
+}
+
+/// As [`begin`], with arguments that are encoded.
+pub(crate) fn begin_with(
+    handlers: &dyn DispatchLocal,
+    record: &Arc<BindingRecord>,
+    procedure: u16,
+    arguments: LocalMessage,
+) -> Result<WantedCall, CallError> {
     let answer = Arc::<LocalAnswer>::default();
     let mut call = LocalCall { procedure, arguments, answer: answer.clone(), record: record.clone() };
     // The executor may refuse the handler by a panic. The handler has told the caller of it then.
     match catch_unwind(AssertUnwindSafe(|| handlers.dispatch_local(&mut call))) {
-        Ok(Ok(())) | Err(_) => Ok(Wanted(answer)),
+        Ok(Ok(())) | Err(_) => Ok(WantedCall(answer)),
         Ok(Err(refused)) => Err(not_started(refused)),
     }
 }
 
-fn not_started(refused: Refused) -> CallError {
+/// The error of a call that its server stub has refused.
+pub(crate) fn not_started(refused: Refused) -> CallError {
     match refused.status {
         Status::NoProcedure => CallError::Unsupported(Outcome::NotStarted),
         Status::NoResources => CallError::NoResources(Outcome::NotStarted, refused.why),
+        Status::NoRoomForResult => CallError::NoResources(Outcome::Executed, refused.why),
         _ => CallError::Decode(Outcome::NotStarted, refused.why),
     }
 }
 
-fn result_of<R: Decode>(answer: Result<LocalMessage, CallError>) -> Result<R, CallError> {
+/// The value of an answer.
+pub(crate) fn result_of<R: Decode>(answer: Result<LocalMessage, CallError>) -> Result<R, CallError> {
     answer?.into_value().map_err(|e| CallError::Decode(Outcome::Executed, e.to_string()))
 }
 
@@ -339,6 +387,8 @@ pub(crate) async fn call_from_task<R: Decode>(
 struct LocalHandler {
     answer: Arc<LocalAnswer>,
     record: Arc<BindingRecord>,
+    /// That of the caller.
+    context: Option<TraceContext>,
     watch: SignalWatch,
     started: bool,
     answered: bool,
@@ -357,7 +407,9 @@ impl LocalHandler {
                 let signal = &self.answer.signal;
                 let poll = match signal.is_given_up() {
                     true => Poll::Pending,
-                    false => handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx)),
+                    false => within(self.context.as_ref(), || {
+                        handler.as_mut().as_pin_mut().map_or(Poll::Pending, |handler| handler.poll(cx))
+                    }),
                 };
                 if poll.is_pending() {
                     self.watch.wakes(signal, cx.waker());
@@ -422,7 +474,8 @@ impl HandlerCall for LocalCall {
     ) -> Result<(), Refused> {
         let (answer, record) = (self.answer.clone(), self.record.clone());
         let watch = SignalWatch::default();
-        let own = LocalHandler { answer, record, watch, started: false, answered: false };
+        let context = TraceContext::current();
+        let own = LocalHandler { answer, record, context, watch, started: false, answered: false };
         spawn(Box::pin(own.run(handler)));
         Ok(())
     }

@@ -347,6 +347,22 @@ impl ServerEnd {
         match call.replied {
             Replied::Yes if well => self.send(&call.reply, slot),
             Replied::Later => {}
+            _ => self.conclude_apart(call, well, failure, slot),
+        }
+    }
+
+    /// Ends a call that failed, or a measured one with a large result.
+    #[cold]
+    #[inline(never)]
+    fn conclude_apart(
+        &self,
+        call: &mut IncomingCall<'_>,
+        well: bool,
+        failure: &mut Option<Failure>,
+        slot: &Served,
+    ) {
+        match call.replied {
+            Replied::Large { .. } if well => self.reply_apart(&call.reply, slot),
             _ => self.reply_apart(&self.failed(call, failure.take()), slot),
         }
     }

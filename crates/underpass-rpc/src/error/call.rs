@@ -1,5 +1,6 @@
 //! Why a call failed, and whether the server executed it.
 
+use crate::metrics::kind::FailureKind;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -169,6 +170,42 @@ impl CallError {
             DecodeError::NoRoomForFile => Self::NoResources(outcome, e.to_string()),
             DecodeError::NoStack { .. } => Self::NoResources(outcome, no_stack(e)),
             _ => Self::Decode(outcome, e.to_string()),
+        }
+    }
+}
+
+impl CallError {
+    /// The name of its kind, as metrics tell it: `"deadline"`, `"peer-died"`.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass::{CallError, Outcome};
+    /// assert_eq!(CallError::Deadline(Outcome::Unknown).kind(), "deadline");
+    /// ```
+    pub fn kind(&self) -> &'static str {
+        self.failure_kind().name()
+    }
+
+    /// Its kind.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self {
+            Self::PeerDied(_) => FailureKind::PeerDied,
+            Self::Closed(_) => FailureKind::Closed,
+            Self::Revoked(_) => FailureKind::Revoked,
+            Self::Deadline(_) => FailureKind::Deadline,
+            Self::Abandoned(_) => FailureKind::Abandoned,
+            Self::Cancelled(_) => FailureKind::Cancelled,
+            Self::Captured(_) => FailureKind::Captured,
+            Self::Restarted(..) => FailureKind::Restarted,
+            Self::Forked => FailureKind::Forked,
+            Self::Overloaded => FailureKind::Overloaded,
+            Self::Deadlock => FailureKind::Deadlock,
+            Self::Panicked(_) => FailureKind::Panicked,
+            Self::Dropped(_) => FailureKind::Dropped,
+            Self::ProtocolViolation(_) => FailureKind::ProtocolViolation,
+            Self::Unsupported(_) => FailureKind::Unsupported,
+            Self::Decode(..) => FailureKind::Decode,
+            Self::NoResources(..) => FailureKind::NoResources,
         }
     }
 }

@@ -18,11 +18,12 @@ use underpass_wire::{DecodeError, Encode, Sink};
 pub(crate) const WITH_INTERFACES: u16 = 1 << 15;
 
 /// A value without its type.
-trait AnyValue {
+pub(crate) trait AnyValue {
     fn encode_into(&self, to: &mut dyn Sink);
 }
 
-struct OfType<'a, T: ?Sized>(&'a T);
+/// A value whose type is left out.
+pub(crate) struct OfType<'a, T: ?Sized>(pub(crate) &'a T);
 
 impl<T: Encode + ?Sized> AnyValue for OfType<'_, T> {
     fn encode_into(&self, to: &mut dyn Sink) {

@@ -110,6 +110,13 @@ impl<'a> From<&'a str> for Shared<'a> {
     }
 }
 
+impl Shared<'static> {
+    /// These bytes, in this process's own memory.
+    pub(crate) fn owned(bytes: Vec<u8>) -> Self {
+        Self(SharedBytes::Here(Cow::Owned(bytes)))
+    }
+}
+
 impl Shared<'_> {
     /// How many bytes there are. The number never changes.
     pub fn len(&self) -> usize {

@@ -8,6 +8,7 @@ trait Store {
     where
         u8: Copy;
     fn serve(&self) -> Result<(), CallError>;
+    fn import_by(&self) -> Result<(), CallError>;
     fn counters(&self) -> Result<(), CallError>;
     fn twice(&self) -> Result<(), CallError>;
     fn twice(&self, again: bool) -> Result<(), CallError>;

@@ -83,7 +83,7 @@ impl ReverseChannel {
             underpass_threads::provide_e_stacks(None)?;
             clerk()?;
             *progress = Progress::Asked;
-            if let Err(e) = control.ask_reverse() {
+            if let Err(e) = control.ask_reverse(Capabilities::own().takes_prefixes()) {
                 *progress = Progress::Unasked;
                 return Err(e);
             }
@@ -150,16 +150,16 @@ impl InterfaceExchange {
         Ok(())
     }
 
-    /// Of a server: the client of `end` asks for the reverse channel. Returns `false` if no honest
-    /// client asks so.
-    pub(crate) fn reverse_asked(&self, end: &ServerEnd) -> bool {
+    /// Of a server: the client of `end` asks for the reverse channel, over which requests may have
+    /// `prefixes`. Returns `false` if no honest client asks so.
+    pub(crate) fn reverse_asked(&self, end: &ServerEnd, prefixes: bool) -> bool {
         let Some(Role::Server(family)) = self.role.get() else { return false };
         let Some(family) = family.upgrade() else { return true };
         if self.with(|state| state.imports.is_some()) {
             return false;
         }
         let ahead = family.clock_offset().ahead();
-        let region = self.call_reverse(end, &family);
+        let region = self.call_reverse(end, &family, prefixes);
         failpoint!("interface-opened");
         // If this fails, the client waits in vain, but only for 2 s.
         let _ = end.mailbox().control().open_reverse(region.ok(), ahead);
@@ -167,12 +167,15 @@ impl InterfaceExchange {
     }
 
     /// Makes the region, and the end by which this domain calls.
-    fn call_reverse(&self, end: &ServerEnd, family: &Arc<Family>) -> io::Result<OwnedFd> {
+    fn call_reverse(&self, end: &ServerEnd, family: &Arc<Family>, prefixes: bool) -> io::Result<OwnedFd> {
         let charge = end.quota().another().map_err(io::Error::other)?;
         let (channel, region) = Channel::create_reverse(end.channel().fence(), end.channel().stack())?;
         let control = end.mailbox().control();
         let mailbox = ChannelMailbox::reverse(control.clone(), OverflowBuffers::default());
         let caller = ClientEnd::new(channel, mailbox, end.placement());
+        if prefixes {
+            caller.server_takes_prefixes();
+        }
         let key = clerk()?.bound(&caller)?;
         family.add_key(key);
         let connection = ServerConnection::reverse(caller, key, control.link().peer()?, charge);

@@ -13,13 +13,13 @@ use std::time::Duration;
 use underpass_os::clock;
 
 /// The progress of a call.
-pub(super) struct RepeatedCall<'a> {
+pub(crate) struct RepeatedCall<'a> {
     own: &'a Arc<Resilient>,
     terms: &'a CallTerms,
     /// The terms of a later attempt.
     later: Option<CallTerms>,
     /// The binding that the call uses now.
-    pub(super) bound: Arc<Bound>,
+    pub(crate) bound: Arc<Bound>,
     /// The generation in which its arguments are valid.
     generation: u64,
     attempts: u32,
@@ -27,12 +27,12 @@ pub(super) struct RepeatedCall<'a> {
     /// Until when it waits for the next server. `None` until it has to wait.
     patience: Option<u64>,
     /// The combined outcome of all attempts so far.
-    pub(super) earlier: Outcome,
+    pub(crate) earlier: Outcome,
 }
 
 impl<'a> RepeatedCall<'a> {
     /// Begins a call of a clone that knows `known`.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         own: &'a Arc<Resilient>,
         terms: &'a CallTerms,
         known: &KnownGeneration,
@@ -60,13 +60,37 @@ impl<'a> RepeatedCall<'a> {
     }
 
     /// The terms of the current attempt.
-    pub(super) fn terms(&self) -> &CallTerms {
+    pub(crate) fn terms(&self) -> &CallTerms {
         self.later.as_ref().unwrap_or(self.terms)
+    }
+
+    /// Whether to make another attempt after one that ended with `error`. Waits for the next
+    /// binding then. A call that may have been started is repeated only if its procedure is
+    /// `idempotent`.
+    pub(crate) fn goes_on(&mut self, error: Option<CallError>, idempotent: bool) -> Result<bool, CallError> {
+        let Some(error) = error.filter(|error| may_be_repeated(error, idempotent)) else { return Ok(false) };
+        let next = self.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
+        self.goes_on_with(next)
+    }
+
+    /// The same, for a task.
+    pub(crate) async fn goes_on_as_task(
+        &mut self,
+        error: Option<CallError>,
+        idempotent: bool,
+    ) -> Result<bool, CallError> {
+        let Some(error) = error.filter(|error| may_be_repeated(error, idempotent)) else { return Ok(false) };
+        let next = match self.next_after(&error) {
+            Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.goes_on_with(next)
     }
 
     /// The attempt over this binding ended with `error`. Returns the wait for the next binding, or
     /// `None` if there is to be no other attempt.
-    pub(super) fn next_after(&mut self, error: &CallError) -> Result<Option<NextBindingWait>, CallError> {
+    fn next_after(&mut self, error: &CallError) -> Result<Option<NextBindingWait>, CallError> {
         self.earlier = error.outcome();
         let policy = &self.own.policy;
         if self.attempts >= policy.attempts {
@@ -83,24 +107,55 @@ impl<'a> RepeatedCall<'a> {
     }
 
     /// Whether to make another attempt, after the wait has `found` this.
-    pub(super) fn goes_on(&mut self, found: Option<WaitResult>) -> Result<bool, CallError> {
-        match found {
-            None | Some(WaitResult::Nothing) => Ok(false),
-            Some(WaitResult::Ended(error)) => Err(error(Outcome::NotStarted)),
+    fn goes_on_with(&mut self, found: Result<Option<WaitResult>, CallError>) -> Result<bool, CallError> {
+        let error = match found.map_err(|error| error.after(self.earlier))? {
+            None | Some(WaitResult::Nothing) => return Ok(false),
+            Some(WaitResult::Ended(error)) => error(Outcome::NotStarted),
             Some(WaitResult::Next { generation, why, .. }) if generation != self.generation => {
-                Err(restarted(Outcome::NotStarted, &why))
+                restarted(Outcome::NotStarted, &why)
             }
             Some(WaitResult::Next { bound, .. }) => {
                 self.bound = bound;
                 self.attempts += 1;
                 let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(clock::now_ns()));
                 self.later = Some(CallTerms { within: self.deadline.map(left), ..self.terms.clone() });
-                Ok(true)
+                return Ok(true);
             }
-        }
+        };
+        Err(error.after(self.earlier))
     }
 }
 
 fn restarted(outcome: Outcome, why: &str) -> CallError {
     CallError::Restarted(outcome, why.to_owned())
+}
+
+/// Whether a call that failed with `error` can be repeated over another binding.
+fn may_be_repeated(error: &CallError, idempotent: bool) -> bool {
+    use CallError::{Captured, Closed, PeerDied, Revoked};
+    let ended = matches!(error, PeerDied(_) | Closed(_) | Captured(_) | Revoked(_));
+    ended && (idempotent || error.outcome() == Outcome::NotStarted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_may_have_been_executed_is_repeated_only_if_idempotent() {
+        for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured, CallError::Revoked] {
+            assert!(may_be_repeated(&ended(Outcome::NotStarted), false));
+            assert!(!may_be_repeated(&ended(Outcome::Unknown), false));
+            assert!(may_be_repeated(&ended(Outcome::Unknown), true));
+        }
+        for error in [
+            CallError::Deadline(Outcome::NotStarted),
+            CallError::Overloaded,
+            CallError::Unsupported(Outcome::NotStarted),
+            CallError::Panicked(String::new()),
+            CallError::Restarted(Outcome::NotStarted, String::new()),
+        ] {
+            assert!(!may_be_repeated(&error, true), "{error}");
+        }
+    }
 }

@@ -9,9 +9,10 @@ use crate::call::slot_queue::SlotWish;
 use crate::call::waiting::{AwaitedReply, Noted};
 use crate::error::{CallError, Outcome};
 use crate::payload::message::{IN_REQUEST, Unsent, fill, fill_inline};
+use crate::payload::prefix::{AnyArguments, CallPrefix, Prefixed, WITH_PREFIX};
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
-use underpass_os::failpoint;
+use underpass_os::{clock, failpoint};
 use underpass_processor::{DonationLine, Line, lines};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
@@ -25,8 +26,8 @@ pub(super) struct Sent {
     noted: Option<Noted>,
 }
 
-/// The answer of a bounded call.
-enum Settled<'a> {
+/// The answer of a bounded call, or of a task's.
+pub(super) enum Settled<'a> {
     /// In its slot.
     InSlot(Answer<'a>),
     /// Collected, after the call had given its slot back.
@@ -55,11 +56,8 @@ impl ClientEnd {
         let end = self.nearest();
         // Two separate branches, so that a call without bounds executes nothing of the other.
         if terms.may_bound() {
-            return match end.exchange_bounded(row, procedure, arguments, terms) {
-                Ok(Settled::InSlot(mut answer)) => answer.result::<R>(&mut Landing::new(), failed),
-                Ok(Settled::Late(late)) => end.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
-                Err(error) => Err(failed(*error)),
-            };
+            let settled = end.exchange_bounded(row, procedure, arguments, terms);
+            return end.result_of::<R>(settled, failed);
         }
         let Sent { slot, noted } = match end.begin(row, procedure, arguments, terms, None, None) {
             Ok(sent) => sent,
@@ -81,6 +79,13 @@ impl ClientEnd {
         arguments: &A,
         terms: &CallTerms,
     ) -> Result<Settled<'a>, Box<CallError>> {
+        if procedure & WITH_PREFIX == 0
+            && let Some(prefix) = CallPrefix::of_thread().filter(|_| self.shared.rows.takes_prefixes())
+        {
+            return AnyArguments::with(arguments, |arguments| {
+                self.exchange_prefixed(row, procedure, arguments, &prefix, terms)
+            });
+        }
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
         let under_way = under_way.as_ref();
         let Sent { slot, noted } = self.begin(row, procedure, arguments, terms, deadline, under_way)?;
@@ -92,6 +97,57 @@ impl ClientEnd {
         }
         // Nobody frees it from here on.
         Ok(Settled::InSlot(Answer::new(self, row, answer.into_slot(), None)))
+    }
+
+    /// The same, with something in front of the arguments.
+    #[cold]
+    #[inline(never)]
+    fn exchange_prefixed<'a>(
+        &'a self,
+        row: &'a ClientRow,
+        procedure: u16,
+        arguments: &AnyArguments<'_>,
+        prefix: &CallPrefix,
+        terms: &CallTerms,
+    ) -> Result<Settled<'a>, Box<CallError>> {
+        self.exchange_bounded(row, procedure | WITH_PREFIX, &Prefixed { prefix, arguments }, terms)
+    }
+
+    /// As [`call`](Self::call), of a call that tells its server when it was posted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn call_telling_post<R: Decode + Results<Value: Decode>>(
+        &self,
+        row: &ClientRow,
+        procedure: u16,
+        arguments: &AnyArguments<'_>,
+        terms: &CallTerms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let end = self.nearest();
+        let settled = match self.shared.rows.takes_prefixes() {
+            true => {
+                let context = CallPrefix::of_thread().and_then(|prefix| prefix.context);
+                let prefix = CallPrefix { context, posted_ns: Some(clock::now_ns()) };
+                end.exchange_prefixed(row, procedure, arguments, &prefix, terms)
+            }
+            false => end.exchange_bounded(row, procedure, arguments, terms),
+        };
+        end.result_of::<R>(settled, failed)
+    }
+
+    /// The result of a call that was made with bounds, or by a task.
+    #[inline(always)]
+    pub(super) fn result_of<R: Decode + Results<Value: Decode>>(
+        &self,
+        settled: Result<Settled<'_>, Box<CallError>>,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        match settled {
+            Ok(Settled::InSlot(mut answer)) => answer.result::<R>(&mut Landing::new(), failed),
+            Ok(Settled::Late(late)) => self.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
+            Err(error) => Err(failed(*error)),
+        }
     }
 
     /// Sends a call.

@@ -67,7 +67,7 @@ impl HandleEvents for ClientEnd {
             || events.unwanted != 0
             || !events.unwanted_late.is_empty()
             || !events.released.is_empty()
-            || events.reverse_asked > 0;
+            || !events.reverse_asked.is_empty();
         if events.nonsense || only_of_clients {
             self.violated("nonsense over the socket");
         }

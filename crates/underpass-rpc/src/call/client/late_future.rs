@@ -11,7 +11,7 @@ use crate::error::CallError;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use underpass_os::clock;
+use underpass_os::{clock, fork};
 use underpass_threads::Woken;
 
 /// Its output is the answer, or the reason why there is none. If it is dropped before its end, it
@@ -41,7 +41,7 @@ impl<'a> LateFuture<'a> {
 
     /// Waits no more. Returns the number if the call is not settled.
     fn leave(&mut self) -> Option<u64> {
-        if self.place.take().is_some() {
+        if self.place.take().is_some() && !fork::is_forked() {
             self.end.attended();
         }
         if let Some(timer) = self.timer.take() {
@@ -72,6 +72,9 @@ impl<'a> Future for LateFuture<'a> {
     type Output = Result<LateAnswer<'a>, Box<CallError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if fork::is_forked() {
+            return Poll::Ready(Err(Box::new(CallError::Forked)));
+        }
         let (end, row, under_way) = (self.end, self.row, self.under_way);
         let number = self.number.expect("a future is not polled after its end");
         loop {
@@ -106,6 +109,7 @@ impl<'a> Future for LateFuture<'a> {
 impl Drop for LateFuture<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.leave()
+            && !fork::is_forked()
             && let Some(collected) = self.end.give_up_late_call(number, true)
         {
             self.end.drop_answer(collected);

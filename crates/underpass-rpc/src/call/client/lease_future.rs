@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use underpass_channel::Slot;
-use underpass_os::clock;
+use underpass_os::{clock, fork};
 
 /// Its output is a slot, or the reason why there is none. If it is dropped before its end, the next
 /// waiter is served.
@@ -37,7 +37,7 @@ impl<'a> LeaseFuture<'a> {
     }
 
     fn leave(&mut self) {
-        if let Some(place) = self.place.take() {
+        if let Some(place) = self.place.take().filter(|_| !fork::is_forked()) {
             let end = self.end;
             end.queue.leave_task(place, |wish| {
                 let _inside = end.lock();

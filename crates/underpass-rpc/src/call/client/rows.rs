@@ -18,7 +18,7 @@ use std::time::Duration;
 use underpass_channel::Tag;
 use underpass_channel::layout::{CHANNELS, SLOTS};
 use underpass_os::{clock, failpoint};
-use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_threads::critical;
 
 /// How long to wait before a server is told again whose socket was full.
@@ -32,6 +32,8 @@ const EARLY: usize = 256;
 pub(super) struct ClientRows {
     /// How many rows are open. A hint without the lock.
     open: AtomicU32,
+    /// Whether the server knows what requests can carry in front of their arguments.
+    prefixes: AtomicBool,
     table: Mutex<Table>,
 }
 
@@ -58,6 +60,12 @@ impl ClientRows {
     fn with<R>(&self, act: impl FnOnce(&mut Table) -> R) -> R {
         let _held = critical();
         act(&mut self.table())
+    }
+
+    /// Whether requests may have prefixes.
+    pub(super) fn takes_prefixes(&self) -> bool {
+        // Relaxed: set before anybody has a binding.
+        self.prefixes.load(Ordering::Relaxed)
     }
 
     /// Whether there is one open row at most.
@@ -103,6 +111,11 @@ impl ClientRows {
 }
 
 impl ClientEnd {
+    /// The server has said that requests may have prefixes.
+    pub(crate) fn server_takes_prefixes(&self) {
+        self.shared.rows.prefixes.store(true, Ordering::Relaxed);
+    }
+
     /// The server has opened the row `tag`. Of the first end.
     pub(crate) fn add_row(&self, tag: Tag) -> Arc<ClientRow> {
         let row = Arc::new(ClientRow::new(tag));
@@ -210,6 +223,7 @@ impl ClientEnd {
     /// Tells the server that nobody uses the row. If its socket is full, tells it later. Of the
     /// first end.
     pub(crate) fn release(&self, tag: Tag) {
+        self.kernel.entered(1);
         if self.mailbox.release(tag) {
             failpoint!("import-released");
             return;

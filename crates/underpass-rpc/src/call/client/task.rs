@@ -4,18 +4,20 @@
 //! takes those of others. It lets other tasks of its executor run a few times before it relies on
 //! being woken (see `waker_table.rs`). Dropping the future abandons the call.
 
+use super::calling::Settled;
 use super::lease_future::LeaseFuture;
 use super::{CallTerms, ClientEnd, ClientRow};
 use crate::call::abandon::UnderWay;
-use crate::call::answer::{Answer, Landing, Results};
+use crate::call::answer::{Answer, Results};
 use crate::call::task_wakeup::wake_task;
 use crate::control::timer::{self, ClerkTimer};
 use crate::dispatch::incoming::Status;
 use crate::error::CallError;
+use crate::payload::prefix::{CallPrefix, Prefixed, WITH_PREFIX};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use underpass_channel::PayloadPlace;
-use underpass_os::clock;
+use underpass_channel::{PayloadPlace, Slot};
+use underpass_os::{clock, fork};
 use underpass_threads::Woken;
 use underpass_wire::{Decode, Encode};
 
@@ -23,10 +25,33 @@ use underpass_wire::{Decode, Encode};
 const LOOKS: u32 = 64;
 /// How often a task has itself polled again at once before it waits to be woken.
 const ROUNDS: u8 = 2;
+/// For how long it does so if no other call is under way, and that has found replies lately: about
+/// as long as it takes to wake an executor. Its other tasks run in between.
+const ALONE_NS: u64 = 50_000;
 
 impl ClientEnd {
     /// As [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        row: &ClientRow,
+        procedure: u16,
+        arguments: &A,
+        terms: &CallTerms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        match CallPrefix::of_thread().filter(|_| self.shared.rows.takes_prefixes()) {
+            None => self.exchange_from_task::<A, R>(row, procedure, arguments, terms, failed).await,
+            Some(prefix) => {
+                // Apart, so that the futures of other calls are no larger.
+                let arguments = Prefixed { prefix: &prefix, arguments };
+                let procedure = procedure | WITH_PREFIX;
+                let call = self.exchange_from_task::<_, R>(row, procedure, &arguments, terms, failed);
+                Box::pin(call).await
+            }
+        }
+    }
+
+    async fn exchange_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         row: &ClientRow,
         procedure: u16,
@@ -40,32 +65,49 @@ impl ClientEnd {
             Err(error) => return Err(failed(*error)),
         };
         let under_way = under_way.as_ref();
-        let slot = match end.is_over(row) {
-            true => None,
-            false => end.try_lease(row, terms.leasing),
-        };
-        let slot = match slot {
-            Some(slot) => slot,
-            None => match LeaseFuture::new(end, row, terms.leasing, deadline, under_way).await {
-                Ok(slot) => slot,
-                Err(error) => return Err(failed(*error)),
-            },
-        };
-        let away = || end.call_server();
-        let answer = match end.send(row, slot, procedure, arguments, (deadline, under_way), away) {
-            Ok(slot) => Answer::new(end, row, slot, under_way),
+        let slot = match end.lease_from_task(row, terms, deadline, under_way).await {
+            Ok(slot) => slot,
             Err(error) => return Err(failed(*error)),
         };
-        match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, timer: None }).await {
-            Ok(answer) if answer.linkage().late_reply().is_some() => {
-                match end.late_answer_of_task(answer, deadline, under_way).await {
-                    Ok(late) => end.read_late::<R>(&late).unwrap_or_else(|e| Err(failed(*e))),
-                    Err(error) => Err(failed(*error)),
-                }
-            }
-            Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
-            Err(error) => Err(failed(*error)),
+        let away = || end.call_server();
+        let settled = match end.send(row, slot, procedure, arguments, (deadline, under_way), away) {
+            Ok(slot) => end.settled_from_task(row, slot, deadline, under_way).await,
+            Err(error) => Err(error),
+        };
+        end.result_of::<R>(settled, failed)
+    }
+
+    /// Leases a slot, when one is free.
+    async fn lease_from_task(
+        &self,
+        row: &ClientRow,
+        terms: &CallTerms,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<Slot, Box<CallError>> {
+        let slot = if self.is_over(row) { None } else { self.try_lease(row, terms.leasing) };
+        match slot {
+            Some(slot) => Ok(slot),
+            None => LeaseFuture::new(self, row, terms.leasing, deadline, under_way).await,
         }
+    }
+
+    /// Waits for the answer to a call that was sent.
+    async fn settled_from_task<'a>(
+        &'a self,
+        row: &'a ClientRow,
+        slot: Slot,
+        deadline: Option<u64>,
+        under_way: Option<&'a UnderWay>,
+    ) -> Result<Settled<'a>, Box<CallError>> {
+        let answer = Answer::new(self, row, slot, under_way);
+        let pending =
+            Pending { answer: Some(answer), deadline, under_way, rounds: 0, since: None, timer: None };
+        let answer = pending.await?;
+        if answer.linkage().late_reply().is_some() {
+            return self.late_answer_of_task(answer, deadline, under_way).await.map(Settled::Late);
+        }
+        Ok(Settled::InSlot(answer))
     }
 
     /// The server has no processor that polls. A task has none to lend either, as its executor goes
@@ -88,6 +130,8 @@ struct Pending<'a> {
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
     rounds: u8,
+    /// When it had itself polled again, after the first rounds.
+    since: Option<u64>,
     timer: Option<ClerkTimer>,
 }
 
@@ -95,18 +139,35 @@ impl<'a> Pending<'a> {
     /// Looks for the reply, for a moment.
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
-        let alone = end.slots.leased() == 1;
-        let looks = if alone && self.rounds == 0 && end.placement.may_overlap && end.waker_table.trusts() {
-            LOOKS
-        } else {
-            1
-        };
+        let in_a_row = self.rounds == 0 || self.since.is_some();
+        let looks = if in_a_row && self.is_alone(answer) { LOOKS } else { 1 };
         (0..looks).any(|look| {
             if look > 0 {
                 std::hint::spin_loop();
             }
             linkage.is_settled() || (end.maintain() && linkage.is_settled())
         })
+    }
+
+    /// Whether it pays to look several times: no other call is under way, the server may run
+    /// beside this, and looks have found replies lately.
+    fn is_alone(&self, answer: &Answer<'_>) -> bool {
+        let end = answer.end;
+        end.slots.leased() == 1 && end.placement.may_overlap && end.waker_table.trusts()
+    }
+
+    /// Whether the task is to be polled again at once.
+    fn goes_on(&mut self) -> bool {
+        if self.rounds < ROUNDS {
+            self.rounds += 1;
+            return true;
+        }
+        let answer = self.answer.as_ref().expect("a future is not polled after its end");
+        if self.rounds > ROUNDS || !self.is_alone(answer) {
+            return false;
+        }
+        let now = clock::now_ns();
+        now - *self.since.get_or_insert(now) < ALONE_NS
     }
 
     /// The call is settled, or the task is freed.
@@ -146,6 +207,9 @@ impl<'a> Future for Pending<'a> {
     type Output = Result<Answer<'a>, Box<CallError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if fork::is_forked() {
+            return Poll::Ready(Err(Box::new(CallError::Forked)));
+        }
         let answer = self.answer.as_ref().expect("a future is not polled after its end");
         let (end, number) = (answer.end, answer.number);
         if self.look(answer) {
@@ -162,14 +226,14 @@ impl<'a> Future for Pending<'a> {
         if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_freed) {
             return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
-        if self.rounds < ROUNDS {
-            self.rounds += 1;
+        if self.goes_on() {
             // Other tasks run first. They may have calls to send, and they take all replies.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         if self.rounds == ROUNDS {
             self.rounds += 1;
+            self.since = None;
             end.waker_table.found(false);
         }
         if !end.watch(number, cx.waker()) {
@@ -192,6 +256,9 @@ impl<'a> Future for Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
+        if fork::is_forked() {
+            return;
+        }
         // The reply has come, and nobody reads it. Files that came along must not wait for another
         // call.
         let Some(Ok(answer)) = self.give_up(Woken::Cancelled) else { return };

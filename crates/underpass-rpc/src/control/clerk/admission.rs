@@ -410,7 +410,7 @@ impl Importer {
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let record = BindingRecord::new(binding, options.on_end.clone(), offer.endings.clone());
         let shareable = grant.sharing.allows(options.shareable);
-        let of = (self.export, self.service);
+        let of = (self.export, offer.first + self.service);
         BindingRow::new(of, record, shareable, service.descriptor(), family, charge)
     }
 
@@ -458,6 +458,7 @@ mod tests {
         Offer {
             name: name.into(),
             services: vec![change(Service::new(descriptor, Arc::new(Nothing)))],
+            first: 0,
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
             endings: Arc::default(),
         }

@@ -15,6 +15,8 @@ pub(crate) struct Offer {
     pub(crate) name: Arc<str>,
     /// At least one.
     pub(crate) services: Vec<Service>,
+    /// The first one's index among the services of the export. It is 0, except behind a ticket.
+    pub(crate) first: usize,
     pub(crate) quotas: Arc<Quotas>,
     pub(crate) endings: Arc<Endings>,
 }
@@ -28,11 +30,13 @@ impl Offer {
         let service = Service::of(by.implementation()?);
         let service = if by.is_shareable() { service.shareable() } else { service };
         let (name, quotas, endings) = (name.clone(), quotas.clone(), endings.clone());
-        Some(Arc::new(Self { name, services: vec![service], quotas, endings }))
+        // A value is of the service whose call gave it.
+        Some(Arc::new(Self { name, services: vec![service], first: by.service(), quotas, endings }))
     }
 
     /// The index of the service for a client that knows the versions `hashes`, the newest first,
-    /// and the version that both know. A client that comes by a ticket gets the service `only`.
+    /// and the version that both know. A client that comes by a ticket gets the service that has
+    /// the index `only` among those of the export.
     ///
     /// If several services have one of the versions, it is the newest that the client knows.
     ///
@@ -43,7 +47,7 @@ impl Offer {
         hashes: &[u64],
         only: Option<usize>,
     ) -> Result<(usize, InterfaceVersion), HelloReply> {
-        let of_ticket = |service: &usize| only.is_none_or(|only| only == *service);
+        let of_ticket = |service: &usize| only.is_none_or(|only| only == self.first + *service);
         let common = (0..self.services.len()).filter(of_ticket).filter_map(|service| {
             let version = self.services[service].descriptor().common(hashes)?;
             let age = hashes.iter().position(|hash| *hash == version.hash)?;
@@ -51,7 +55,7 @@ impl Offer {
         });
         let newest = common.min_by_key(|(age, ..)| *age);
         newest.map(|(_, service, version)| (service, version)).ok_or_else(|| {
-            let descriptor = self.services[only.unwrap_or_default()].descriptor();
+            let descriptor = self.services[only.map_or(0, |only| only - self.first)].descriptor();
             HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() }
         })
     }
@@ -70,9 +74,14 @@ pub(crate) fn share_a_version(services: &[Service]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binding::family::{Client, Family};
     use crate::binding::limits::Limits;
+    use crate::binding::object::Binding;
+    use crate::binding::peer::Peer;
+    use crate::binding::record::BindingRecord;
     use crate::dispatch::incoming::{Dispatch, IncomingCall, Refused};
     use std::collections::HashMap;
+    use std::sync::Weak;
     use underpass_wire::{Descriptor, Sizes};
 
     struct Nothing;
@@ -98,6 +107,7 @@ mod tests {
         Offer {
             name: "some".into(),
             services: services.into_iter().collect(),
+            first: 0,
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
             endings: Arc::default(),
         }
@@ -137,6 +147,28 @@ mod tests {
         assert!(!share_a_version(&offer.services));
         let chosen = offer.choose(&service(&["a", "b", "c"]).descriptor().hashes(), None);
         assert_eq!(chosen.map(|(service, _)| service), Ok(1));
+    }
+
+    #[test]
+    fn a_value_is_of_the_service_whose_call_gave_it() {
+        let services = [&["a"][..], &["b"]].map(service);
+        let family = Family::new(0, Weak::new(), Client::of(Peer::here()));
+        let record =
+            || BindingRecord::new(Binding::new("some".into(), Peer::here(), None), None, Arc::default());
+        let descriptor = services[1].descriptor();
+        let parent = BindingRow::new((7, 1), record(), true, descriptor, &family, None);
+        let value = service(&["c"]);
+        let charge = offer([]).quotas.admit(0, 0).unwrap().shared().interface().unwrap();
+        let row =
+            BindingRow::of_value(value.implementation.clone(), record(), Some(&parent), &family, charge);
+        assert_eq!((row.export(), row.service()), (7, 1));
+        // So is one that a client gets by a ticket for the value.
+        let behind = Arc::new(offer(services)).of_ticket(Some(&row)).unwrap();
+        let hashes = value.descriptor().hashes();
+        let (index, version) = behind.choose(&hashes, Some(row.service())).unwrap();
+        assert_eq!((behind.first + index, version.hash), (1, value.descriptor().hash));
+        assert!(behind.choose(&descriptor.hashes(), Some(row.service())).is_err());
+        [parent, row].iter().for_each(|row| row.record().nobody_got_it());
     }
 
     #[test]

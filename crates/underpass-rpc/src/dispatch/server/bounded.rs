@@ -3,6 +3,7 @@
 use super::{Failure, ServerEnd};
 use crate::dispatch::deadline::begin;
 use crate::dispatch::incoming::{IncomingCall, Refused, Status};
+use crate::dispatch::measured;
 use crate::dispatch::section_numbers::SectionNumbers;
 use underpass_channel::Wanted;
 use underpass_os::clock;
@@ -26,6 +27,7 @@ impl ServerEnd {
             Wanted::NoMore => (false, None),
         };
         let Some(end) = self.own.upgrade().filter(|_| is_wanted) else {
+            measured::refused(call, Status::Unwanted);
             *failure = Some(Failure::Refused(Refused { status: Status::Unwanted, why: String::new() }));
             return false;
         };

@@ -34,8 +34,8 @@ impl HandleEvents for ServerEnd {
         }
         let interfaces = self.mailbox.control().interfaces();
         events.home.into_iter().for_each(|tag| interfaces.has_come_home(tag));
-        for _ in 0..events.reverse_asked {
-            if self.is_closed() || !interfaces.reverse_asked(self) {
+        for prefixes in events.reverse_asked {
+            if self.is_closed() || !interfaces.reverse_asked(self, prefixes) {
                 self.violated();
             }
         }

@@ -6,6 +6,7 @@ use crate::dispatch::incoming::IncomingCall;
 use crate::dispatch::rows_in_use;
 use crate::payload::interfaces::WITH_INTERFACES;
 use crate::payload::message::{Bytes, IN_REQUEST};
+use crate::payload::prefix::WITH_PREFIX;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload, Tag};
@@ -246,7 +247,8 @@ impl Line for ServerEnd {
         let slot = &self.slots[usize::from(self.slot_of(by)?)].row;
         // The calling thread is `by`.
         let descriptor = rows_in_use::of_own_call(slot, &self.rows)?.binding.descriptor;
-        let procedure = descriptor.procedures.get(usize::from(slot.procedure() & !WITH_INTERFACES))?;
+        let procedure =
+            descriptor.procedures.get(usize::from(slot.procedure() & !(WITH_INTERFACES | WITH_PREFIX)))?;
         Some((descriptor.name, procedure.name))
     }
 
