@@ -9,6 +9,9 @@
 //! by [`suspend`](underpass_threads::suspend) and
 //! [`Control::wake`](underpass_threads::Control::wake).
 //!
+//! [`Completions`] are for threads that wait in an event loop of their own: calls end at a
+//! descriptor.
+//!
 //! Plain kernel threads may use everything here too: they sleep in the kernel. A wait can be
 //! cancelled, and then ends in an error that [`is_cancelled`] recognizes. A wait with a deadline
 //! ends in [`TimedOut`](std::io::ErrorKind::TimedOut).
@@ -20,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod cancelled;
+mod completions;
 mod descriptor;
 mod direction;
 mod event_source;
@@ -34,6 +38,7 @@ mod timer;
 mod waiting;
 
 pub use cancelled::is_cancelled;
+pub use completions::Completions;
 pub use descriptor::Async;
 pub use pipe::{PipeReader, PipeWriter, pipe};
 pub use timer::Timer;

@@ -50,6 +50,7 @@
 mod arrival;
 mod bell;
 mod bell_thread;
+mod described;
 mod errors;
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -84,12 +85,20 @@ pub use sender::{PortReservation, PortSender};
 pub use underpass_channel::BadLaneSizes;
 pub use watch::PortWatch;
 
+/// What a transport to other machines needs to carry streams.
+pub mod remote {
+    pub use crate::stream::machines::{
+        RemoteRecord, RemoteStreamEnd, RemoteStreamReader, RemoteStreamWriter,
+    };
+}
+
 /// For the generated code of this crate's own interface.
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError, Handler,
-        ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Spawn, Stub,
+        Abandon, AllLeased, CallError, CarriedError, Counters, DetachedCall, Dispatch, Exclusive,
+        FromCallError, Handler, ImportError, IncomingCall, Policy, ProcedureCall, Refused, ResultOf, Service,
+        ShareError, Spawn, Stub, remote::RemoteTransport,
     };
     pub use underpass_wire as wire;
 }

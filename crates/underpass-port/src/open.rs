@@ -1,6 +1,7 @@
 //! How a sender gets its lane: an internal interface, exported under the port's name.
 
 use crate::__private::CallError;
+use crate::described::DescribedMessages;
 use std::error::Error;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -18,6 +19,10 @@ pub(crate) trait PortOpen {
 
     /// Does nothing. Its error says why a binding has ended.
     fn ask(&self) -> Result<(), CallError>;
+
+    /// The type of the messages.
+    #[underpass(since = 2)]
+    fn messages(&self) -> Result<DescribedMessages, CallError>;
 }
 
 /// A lane, as its sender gets it.

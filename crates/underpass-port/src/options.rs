@@ -98,6 +98,6 @@ impl PortOptions {
             None => LaneSizes::new(self.messages, longest, self.when_full)?,
         };
         let core = Arc::new(PortCore::new(sizes, hash_of::<T>(), self.memory_of_user));
-        Ok((Opener::of(&core).serve(), PortReceiver::new(core)))
+        Ok((Opener::of::<T>(&core).serve(), PortReceiver::new(core)))
     }
 }

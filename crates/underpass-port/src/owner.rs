@@ -3,6 +3,7 @@
 
 use crate::arrival::{LaneEnded, SenderId, WhyEnded};
 use crate::bell::Bell;
+use crate::described::DescribedMessages;
 use crate::guard::lock;
 use crate::lane_slot::{BindingLanes, LaneSlot, Look, OwnedLane};
 use crate::open::{OpenError, OpenRefused, Opened, PortOpen};
@@ -15,9 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use underpass_channel::{Fence, LaneHead, LaneReceiver, LaneSizes, MappedLane, WhenFull};
 use underpass_os::{Socket, barrier, failpoint, fork};
-use underpass_rpc::{CallError, PassedSocket, Peer, binding_state, caller};
+use underpass_rpc::{CallError, Outcome, PassedSocket, Peer, binding_state, caller};
 use underpass_sync::Mutex;
 use underpass_threads::blocking;
+use underpass_wire::Schema;
 
 /// A port.
 #[derive(Debug)]
@@ -360,11 +362,17 @@ struct Made {
 
 /// The implementation of the internal interface. When it is dropped, no sender connects any more.
 #[derive(Debug)]
-pub(crate) struct Opener(Arc<PortCore>);
+pub(crate) struct Opener(Arc<PortCore>, Option<fn() -> DescribedMessages>);
 
 impl Opener {
-    pub(crate) fn of(port: &Arc<PortCore>) -> Self {
-        Self(port.clone())
+    /// Of a port with messages of type `T`.
+    pub(crate) fn of<T: Schema>(port: &Arc<PortCore>) -> Self {
+        Self(port.clone(), Some(DescribedMessages::of::<T>))
+    }
+
+    /// Of a port whose messages are signals, which no type describes.
+    pub(crate) fn of_signals(port: &Arc<PortCore>) -> Self {
+        Self(port.clone(), None)
     }
 
     fn make(&self, of: u64, light: bool, room: OwnedFd) -> Result<Opened, OpenError> {
@@ -412,6 +420,10 @@ impl PortOpen for Opener {
 
     fn ask(&self) -> Result<(), CallError> {
         Ok(())
+    }
+
+    fn messages(&self) -> Result<DescribedMessages, CallError> {
+        self.1.map(|describe| describe()).ok_or(CallError::Unsupported(Outcome::Executed))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_channel::{LaneMemory, LaneSizes, LaneWord, MappedLane};
 use underpass_sync::Mutex;
-use underpass_threads::WaitSpin;
+use underpass_threads::{WaitSpin, yield_now};
 
 /// What a sending end has learnt of how soon its full lane has room.
 #[derive(Debug)]
@@ -35,7 +35,11 @@ impl RoomSpin {
         let before = self.taken();
         let has_come = || self.taken().wrapping_sub(before) > self.some || is_over();
         let waited = spin.spin_then(&mut (), |()| has_come(), |()| limit.is_over(), |()| block());
+        let gives_way = spin.gives_way();
         *lock(&self.spin) = spin;
+        if gives_way {
+            yield_now();
+        }
         waited.unwrap_or(Ok(()))
     }
 

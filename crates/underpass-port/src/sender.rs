@@ -2,7 +2,7 @@
 
 use crate::arrival::WhyEnded;
 use crate::errors::{ConnectError, PortSendError};
-use crate::open::{PortOpenClient, hash_of};
+use crate::open::{PortOpen, PortOpenClient, hash_of};
 use crate::pressure::{OtherSide, Pressure};
 use crate::sender_end::{HeldLane, SenderEnd, SharedEnd, refusal};
 use crate::wait_until::WaitUntil;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use underpass_channel::Reservation;
 use underpass_os::fork;
 use underpass_os::process::{ProcessState, state_of};
+use underpass_rpc::UntypedMessage;
+use underpass_rpc::inspect::InterfaceView;
 use underpass_wire::{Schema, Sink, from_bytes};
 
 /// Sends to a port. The clones share one lane: their messages are received in the order in which
@@ -23,6 +25,48 @@ use underpass_wire::{Schema, Sink, from_bytes};
 pub struct PortSender<T> {
     end: SharedEnd,
     of: PhantomData<fn(&T)>,
+}
+
+impl PortSender<UntypedMessage> {
+    /// Connects to the port `name`, for a tool that does not have the type of its messages. The
+    /// interface that is returned describes that type: a message is the argument of its method
+    /// `send`. The owner checks what it decodes, and ends the lane of a sender that encodes
+    /// something else.
+    ///
+    /// # Errors
+    /// [`ConnectError`], each variant with its remedy. `Call` with `Unsupported`: the owner's
+    /// version of Underpass does not tell the type, or the name has signals.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass::port::{Arrival, PortOptions, PortSender};
+    /// use underpass::inspect::UntypedMessage;
+    /// use underpass::{Encode, Server};
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("underpass-doc-untyped-{}", std::process::id()));
+    /// # // SAFETY: no other thread has been started yet.
+    /// # unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+    /// let (service, port) = PortOptions::new().open::<String>()?;
+    /// let running = Server::new().export("words", service).start()?;
+    ///
+    /// // Another process, which does not have the type:
+    /// let (sender, described) = PortSender::connect_untyped("words")?;
+    /// assert_eq!(described.methods[0].arguments, [("message".to_owned(), "String".to_owned())]);
+    /// let mut message = UntypedMessage::default();
+    /// "plum".encode(&mut message);
+    /// sender.send(&message)?;
+    ///
+    /// let Arrival::Message(came) = port.recv()? else { panic!("the sender is there") };
+    /// assert_eq!(came.message, "plum");
+    /// # drop(running);
+    /// # std::fs::remove_dir(dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn connect_untyped(name: &str) -> Result<(Self, InterfaceView), ConnectError> {
+        let stub = PortOpenClient::import(name).map_err(ConnectError::Import)?;
+        let told = stub.messages().map_err(ConnectError::Call)?;
+        Ok((Self { end: SharedEnd::connect(stub, told.hash)?, of: PhantomData }, told.interface))
+    }
 }
 
 impl<T: Schema> PortSender<T> {

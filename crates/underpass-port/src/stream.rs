@@ -88,6 +88,7 @@ mod binding;
 mod errors;
 #[cfg(fuzzing)]
 pub(crate) mod fuzz;
+pub(crate) mod machines;
 mod offer;
 mod open_stream;
 mod options;

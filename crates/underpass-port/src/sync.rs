@@ -86,6 +86,7 @@ mod tests;
 mod turns;
 
 pub use errors::SyncSendError;
+pub(crate) use interface::RefusalMark;
 pub use message::{PortRequest, SharedMessage, SyncMessage};
 pub use options::SyncPortOptions;
 pub use pending::PendingReply;

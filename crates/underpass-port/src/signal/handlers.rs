@@ -132,7 +132,7 @@ impl SignalHandlers {
         let port = Arc::new(PortCore::new(sizes, SIGNALS, 256 << 20).with_counts());
         let shared = Arc::new(Shared::default());
         let signals = Signals { port: port.clone(), shared: shared.clone() };
-        let service = Opener::of(&port).serve();
+        let service = Opener::of_signals(&port).serve();
         drop(spawn(move || self.run(&port, &shared)));
         (service, signals)
     }

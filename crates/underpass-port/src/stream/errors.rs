@@ -13,7 +13,8 @@ pub enum OpenStreamError {
     /// No stream has these sizes. *Remedy:* ask for fewer or shorter items.
     Sizes(BadLaneSizes),
     /// The streams that handlers of this domain have opened for the caller's user take as much
-    /// memory as they may: 256 MiB. *Remedy:* open smaller streams
+    /// memory as they may: 256 MiB. All clients on other machines count as one user. Its
+    /// streams may also take a quarter of the open files. *Remedy:* open smaller streams
     /// ([`StreamOptions::bytes`](crate::stream::StreamOptions::bytes)), or fewer at once.
     MemoryOfUser,
     /// This domain has no memory or no open files left. *Remedy:* raise its limits.

@@ -6,13 +6,16 @@ use underpass_channel::{LaneSizes, MappedLane, WhenFull};
 use underpass_os::{Socket, kind};
 use underpass_rpc::PassedSocket;
 use underpass_threads::blocking;
-use underpass_wire::{Decode, DecodeError, Encode, Sink, Source};
+use underpass_wire::{Decode, DecodeError, Encode, Sink, Source, to_bytes};
 
 /// A reader maps no stream that takes more.
 pub(crate) const MOST_MEMORY: usize = 64 << 20;
 
 /// Items, the longest record, bytes of the ring, and whether barriers reach the writer.
 type Told = (u64, u64, u64, bool);
+
+/// The error of a value that is no stream.
+const NONE: DecodeError = DecodeError::BadValue { of: "Stream" };
 
 /// What a reader needs to take a stream.
 #[derive(Debug)]
@@ -45,18 +48,25 @@ impl StreamOffer {
 
     /// Puts the value: its bytes, and the files beside them.
     pub(crate) fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
-        let (items, longest, bytes) = (self.sizes.items(), self.sizes.longest(), self.sizes.bytes());
-        let told: Told = (items as u64, longest as u64, bytes as u64, self.light);
-        told.encode(to);
-        [&self.memory, &self.room, &self.bell].into_iter().for_each(|file| to.put_file(file.as_fd()));
+        self.told().encode(to);
+        to.put_stream([&self.memory, &self.room, &self.bell].map(AsFd::as_fd));
     }
 
-    /// Takes a value that a peer wrote.
+    /// The bytes of the value.
+    pub(crate) fn description(&self) -> Vec<u8> {
+        to_bytes(&self.told())
+    }
+
+    fn told(&self) -> Told {
+        let (items, longest, bytes) = (self.sizes.items(), self.sizes.longest(), self.sizes.bytes());
+        (items as u64, longest as u64, bytes as u64, self.light)
+    }
+
+    /// What a peer has written of a stream: its sizes, and whether barriers reach the writer.
     ///
     /// # Errors
-    /// It is no stream.
-    pub(crate) fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        const NONE: DecodeError = DecodeError::BadValue { of: "Stream" };
+    /// There is no such stream.
+    pub(crate) fn described<S: Source + ?Sized>(from: &mut S) -> Result<(LaneSizes, bool), DecodeError> {
         let (items, longest, bytes, light) = Told::decode(from)?;
         let size = |told: u64| usize::try_from(told).map_err(|_| NONE);
         let sizes = LaneSizes::with_bytes(size(items)?, size(longest)?, size(bytes)?, WhenFull::Refuse);
@@ -65,6 +75,15 @@ impl StreamOffer {
         if sizes.bytes() as u64 != bytes || sizes.memory() > MOST_MEMORY {
             return Err(NONE);
         }
+        Ok((sizes, light))
+    }
+
+    /// Takes a value that a peer wrote.
+    ///
+    /// # Errors
+    /// It is no stream.
+    pub(crate) fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+        let (sizes, light) = Self::described(from)?;
         let mut files = Vec::with_capacity(3);
         while files.len() < 3 {
             match from.take_file() {

@@ -3,7 +3,7 @@
 use crate::stream::errors::StreamError;
 use crate::stream::offer::StreamOffer;
 use crate::stream::reader_end::{BINDING_ENDED, FLOODED, NO_ROOM, ReaderEnd};
-use crate::stream::words::{ABANDONED, ENDED_WITH_BINDING, FAILURE, FINISHED, ITEM};
+use crate::stream::words::{ABANDONED, ENDED_WITH_BINDING, FAILURE, FINISHED, ITEM, LOST};
 use crate::wait_until::WaitUntil;
 use crate::waiters::Unwoken;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use underpass_channel::{Doorbell, Fence, LaneReceiver, MappedLane};
 use underpass_os::{barrier, failpoint, fork};
-use underpass_threads::WaitSpin;
+use underpass_threads::{WaitSpin, yield_now};
 use underpass_wire::{Schema, from_bytes};
 
 /// The reader's end, with what only the reader knows.
@@ -138,7 +138,11 @@ impl OpenStream {
                 })
             },
         );
+        let gives_way = spin.gives_way();
         *self.spin.get_mut().unwrap_or_else(PoisonError::into_inner) = spin;
+        if gives_way {
+            yield_now();
+        }
         waited.unwrap_or(Ok(()))
     }
 
@@ -210,6 +214,7 @@ impl OpenStream {
             FINISHED => Ok(()),
             ABANDONED => Err(StreamError::Abandoned),
             ENDED_WITH_BINDING => Err(StreamError::BindingEnded),
+            LOST => Err(StreamError::PeerDied),
             0 if over & BINDING_ENDED != 0 => Err(StreamError::BindingEnded),
             0 if over & NO_ROOM != 0 => Err(StreamError::NoResources),
             0 if over & FLOODED == 0 => Err(StreamError::PeerDied),

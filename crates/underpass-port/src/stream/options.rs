@@ -5,6 +5,7 @@ use crate::quota::{Charge, Quota};
 use crate::stream::bell_byte::BellByteTaker;
 use crate::stream::binding::ends_with_binding;
 use crate::stream::errors::OpenStreamError;
+use crate::stream::machines::charge_for_machines;
 use crate::stream::offer::{MOST_MEMORY, StreamOffer};
 use crate::stream::reader::Stream;
 use crate::stream::sender::StreamSender;
@@ -101,26 +102,36 @@ impl StreamOptions {
         if sizes.memory() > MOST_MEMORY {
             return Err(OpenStreamError::Sizes(BadLaneSizes));
         }
-        let charge = charge(sizes.memory() as u64)?;
-        let (memory, file) = MappedLane::create(sizes)?;
-        let memory = Arc::new(memory);
-        let (room_bell, room) = Bell::new()?;
-        let (taker, bell) = BellByteTaker::new()?;
-        let light = barrier::register();
-        let lane = LaneSender::new(memory.clone(), sizes);
-        let end = Arc::new(WriterEnd::new(lane, memory, room_bell, taker, charge));
-        Bell::watch(&end)?;
+        let (end, offer) = open_sizes(sizes, charge(sizes.memory() as u64)?)?;
         ends_with_binding(&end);
         failpoint!("stream-writer-opened");
-        let offer = StreamOffer { sizes, light, memory: file, room, bell };
         Ok((StreamSender::new(end), Stream::offered(offer)))
     }
+}
+
+/// Opens a stream of these sizes: the writer's end, and what leads to it.
+pub(crate) fn open_sizes(
+    sizes: LaneSizes,
+    charge: Option<Charge>,
+) -> Result<(Arc<WriterEnd>, StreamOffer), OpenStreamError> {
+    let (memory, file) = MappedLane::create(sizes)?;
+    let memory = Arc::new(memory);
+    let (room_bell, room) = Bell::new()?;
+    let (taker, bell) = BellByteTaker::new()?;
+    let light = barrier::register();
+    let lane = LaneSender::new(memory.clone(), sizes);
+    let end = Arc::new(WriterEnd::new(lane, memory, room_bell, taker, charge));
+    Bell::watch(&end)?;
+    Ok((end, StreamOffer { sizes, light, memory: file, room, bell }))
 }
 
 /// In a procedure: counts `bytes` against the caller's user.
 fn charge(bytes: u64) -> Result<Option<Charge>, OpenStreamError> {
     static OF_USERS: OnceLock<Arc<Quota>> = OnceLock::new();
     let Some(peer) = caller() else { return Ok(None) };
+    if peer.remote().is_some() {
+        return charge_for_machines(bytes).map(Some);
+    }
     let quota = OF_USERS.get_or_init(|| Quota::new(MEMORY_OF_USER));
     let own = peer.pid() == std::process::id();
     quota.charge(peer.uid(), bytes, own).map(Some).ok_or(OpenStreamError::MemoryOfUser)

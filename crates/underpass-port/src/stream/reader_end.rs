@@ -6,7 +6,7 @@ use crate::stream::binding::EndsWithBinding;
 use crate::stream::words::{CLOSED_WITH_BINDING, DROPPED, LIGHT, TAKEN};
 use crate::waiters::Waiters;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use underpass_channel::{BellByteNews, LaneMemory, MappedLane};
 use underpass_os::{Poller, barrier, failpoint, fork};
@@ -30,6 +30,8 @@ pub(crate) struct ReaderEnd {
     pub(crate) memory: Arc<MappedLane>,
     pub(crate) waiters: Waiters,
     over: AtomicU8,
+    /// The machine of the reader can't be reached any more.
+    lost: AtomicBool,
 }
 
 impl ReaderEnd {
@@ -43,7 +45,8 @@ impl ReaderEnd {
         bell: PassedSocket,
     ) -> io::Result<Arc<Self>> {
         let bell = BellByteLeaver::new(bell)?;
-        let end = Arc::new(Self { bell, room, memory, waiters: Waiters::new(), over: AtomicU8::new(0) });
+        let (waiters, over, lost) = (Waiters::new(), AtomicU8::new(0), AtomicBool::new(false));
+        let end = Arc::new(Self { bell, room, memory, waiters, over, lost });
         let heard: Weak<dyn Heard> = Arc::downgrade(&end) as Weak<dyn Heard>;
         bell_thread()?.add_for_room(end.bell.key(), end.bell.socket().end(), heard)?;
         failpoint!("stream-reader-mapped");
@@ -62,6 +65,12 @@ impl ReaderEnd {
         // SYNC with `over` load in `over`.
         self.over.fetch_or(how, Ordering::Release);
         self.waiters.ring();
+    }
+
+    /// From now on the drop of this end looks to the writer as if its reader's domain had died.
+    pub(crate) fn lose(&self) {
+        // Relaxed: the thread that drops the end has set it, or has taken the end from that thread.
+        self.lost.store(true, Ordering::Relaxed);
     }
 
     /// Rings for the writer, which waits for room.
@@ -103,7 +112,10 @@ impl EndsWithBinding for ReaderEnd {
 impl Drop for ReaderEnd {
     fn drop(&mut self) {
         if !fork::is_forked() {
-            self.memory.close(DROPPED);
+            // Relaxed: see `lose`.
+            if !self.lost.load(Ordering::Relaxed) {
+                self.memory.close(DROPPED);
+            }
             failpoint!("stream-reader-dropped");
             self.room.end().hang_up();
         }

@@ -10,7 +10,6 @@ use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 use underpass_os::fork;
 use underpass_threads::spawn;
@@ -73,19 +72,7 @@ impl<T: Schema, E: Schema> StreamSender<T, E> {
     /// # Errors
     /// [`StreamSendError`], except `Full`, `Timeout` and `Cancelled`.
     pub async fn send_async(&self, item: &T) -> Result<(), StreamSendError> {
-        loop {
-            match self.end.try_send(ITEM, item) {
-                Err(StreamSendError::Full) => {}
-                sent => return sent,
-            }
-            // If it is woken for other room than it needs, it tries in vain, and waits again.
-            let mut polled = false;
-            poll_fn(|task| match std::mem::replace(&mut polled, true) {
-                true => Poll::Ready(()),
-                false => self.end.poll_room(1 + item.size(), task),
-            })
-            .await;
-        }
+        self.end.send_async(ITEM, item).await
     }
 
     /// Says that all items were sent. The reader gets those that it has not taken yet, and then the

@@ -6,6 +6,10 @@ pub(crate) const FINISHED: u64 = 1;
 pub(crate) const ABANDONED: u64 = 2;
 /// `Finished`: the writer's binding has ended.
 pub(crate) const ENDED_WITH_BINDING: u64 = 3;
+/// `Finished`: the writer is on another machine, which can't be reached any more.
+pub(crate) const LOST: u64 = 4;
+/// `Finished`: the writer is on another machine, and has broken the rules.
+pub(crate) const MALFORMED: u64 = 5;
 
 /// `Closed`: the reader has mapped the memory.
 pub(crate) const TAKEN: u64 = 1;

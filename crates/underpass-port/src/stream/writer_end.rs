@@ -10,6 +10,7 @@ use crate::stream::errors::StreamSendError;
 use crate::stream::words::{ABANDONED, CLOSED_WITH_BINDING, DROPPED, ENDED_WITH_BINDING, LIGHT, TAKEN};
 use crate::wait_until::WaitUntil;
 use crate::waiters::{Unwoken, Waiters};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -197,8 +198,29 @@ impl WriterEnd {
         })
     }
 
+    /// Sends a record, and waits for room without blocking a thread.
+    pub(crate) async fn send_async(
+        &self,
+        kind: u8,
+        value: &(impl Encode + ?Sized),
+    ) -> Result<(), StreamSendError> {
+        loop {
+            match self.try_send(kind, value) {
+                Err(StreamSendError::Full) => {}
+                sent => return sent,
+            }
+            // If it is woken for other room than it needs, it tries in vain, and waits again.
+            let mut polled = false;
+            poll_fn(|task| match std::mem::replace(&mut polled, true) {
+                true => Poll::Ready(()),
+                false => self.poll_room(1 + value.size(), task),
+            })
+            .await;
+        }
+    }
+
     /// As [`wait_for_room`](Self::wait_for_room), for a task.
-    pub(crate) fn poll_room(&self, most: usize, task: &Context<'_>) -> Poll<()> {
+    fn poll_room(&self, most: usize, task: &Context<'_>) -> Poll<()> {
         let mut posting = self.lock();
         self.waiters.leave_waker(task.waker());
         let room = self.announce_wait(&mut posting, most);
@@ -247,8 +269,11 @@ impl Rung for WriterEnd {
 
 impl EndsWithBinding for WriterEnd {
     fn binding_ended(&self) {
+        // The binding of a remote call ends when its streams are over. If the reader went before,
+        // that is why nothing can be sent.
+        let reader_gone = self.lock().lane.closed() & DROPPED != 0;
         self.finish(ENDED_WITH_BINDING);
-        self.ends(BINDING_ENDED);
+        self.ends(if reader_gone { HUNG_UP } else { BINDING_ENDED });
         self.bell.hang_up();
     }
 }
