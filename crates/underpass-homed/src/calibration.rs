@@ -9,6 +9,7 @@ use crate::layout::words_of_lines;
 use crate::open::{ObjectOpen, ObjectOpenClient};
 use crate::words::{HomeWords, ReadableWords, ReaderWords, Words};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -84,7 +85,7 @@ pub(crate) fn measure(stub: &ObjectOpenClient, lines: usize) -> CostFigures {
 fn lines_ns(patient: &ObjectOpenClient, lines: usize) -> Option<(f64, f64)> {
     let file = patient.calibration().ok()?;
     let words = ReaderWords::adopt(file.as_fd(), words_of_lines(lines)).ok()?;
-    let mut copy = vec![0; 8 * words_of_lines(lines)];
+    let mut copy = vec![MaybeUninit::uninit(); 8 * words_of_lines(lines)];
     let mut copied_ns = || {
         let begun = now_ns();
         words.read(0, &mut copy);

@@ -43,9 +43,10 @@ impl FuzzObject {
     /// Copies the newest version once: its number, its time, and its value if the bytes are one.
     pub fn copy(&self) -> Option<(u64, u64, Option<FuzzValue>)> {
         let mut copied = None;
-        let value = value_from::<FuzzValue, ()>(|bytes| {
-            copied = copy_once(&self.0, bytes);
-            Ok(())
+        let value = value_from::<FuzzValue, ()>(|place| {
+            let (of, bytes) = copy_once(&self.0, place).ok_or(())?;
+            copied = Some(of);
+            Ok(bytes)
         });
         copied.map(|of| (of.version, of.published_ns, value.unwrap_or_default()))
     }

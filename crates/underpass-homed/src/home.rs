@@ -190,6 +190,12 @@ impl<T: Shareable> ObjectHome<T> {
         self.newest().map(|newest| (newest.value, newest.number))
     }
 
+    /// Lends a copy of the newest version. Nobody waits while `work` runs.
+    pub(crate) fn with_newest<R>(&self, work: impl FnOnce(&T) -> R) -> Result<R, PublishError> {
+        let value = self.newest()?.value;
+        Ok(work(&value))
+    }
+
     /// Differs from that of every earlier home, and is greater on the same machine.
     pub fn generation(&self) -> u64 {
         self.0.generation

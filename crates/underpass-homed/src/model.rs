@@ -12,6 +12,7 @@ use crate::lock::layout::{LOCK, PERMITS, words_of as words_of_locked};
 use crate::lock::permit_words::{free_permits_of, give_permit_back, take_permit};
 use crate::versions::{copy_once, end, has_ended, publish};
 use crate::words::{ModelWords, Words};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use underpass_seam::spin_hint;
 
@@ -48,8 +49,8 @@ impl ModelObject {
 
     /// Copies the newest version once.
     pub fn copy(&self) -> Option<ModelCopy> {
-        let mut bytes = [0; BYTES];
-        let stamped = copy_once(&self.0, &mut bytes)?;
+        let mut place = [MaybeUninit::uninit(); BYTES];
+        let (stamped, bytes) = copy_once(&self.0, &mut place)?;
         let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let words = [word(0), word(8)];
         Some(ModelCopy { version: stamped.version, published_ns: stamped.published_ns, words })

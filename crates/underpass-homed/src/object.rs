@@ -8,6 +8,7 @@ use crate::layout::{lines_of, words_of};
 use crate::open::{ObjectOpen, ObjectOpenClient, OpenObjectError};
 use crate::versions::{Stamped, copy_once, has_ended};
 use crate::words::ReaderWords;
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{clock, fork};
 use underpass_seam::spin_hint;
-use underpass_shared::{Shareable, value_from};
+use underpass_shared::{Shareable, with_value_from};
 
 /// How long to wait for a stopped home's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,6 +41,9 @@ pub struct HomedObject<T: Shareable> {
     opened: Arc<Opened>,
     value: PhantomData<fn() -> T>,
 }
+
+/// The home has overwritten a version while it was copied.
+struct Torn;
 
 struct Opened {
     words: ReaderWords,
@@ -151,44 +155,69 @@ impl<T: Shareable> HomedObject<T> {
     /// last version.
     #[inline]
     pub fn access(&self) -> Result<ObjectVersion<T>, HomedError<T>> {
+        self.copied(|value, stamped| self.version(value, stamped))
+    }
+
+    /// As [`access`](Self::access), but lends the version's value in place of returning it. A large
+    /// object is copied once then.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    #[inline]
+    pub fn access_with<R>(&self, work: impl FnOnce(&T) -> R) -> Result<R, HomedError<T>> {
+        self.copied(|value, _| work(value))
+    }
+
+    #[inline]
+    fn copied<R>(&self, work: impl FnOnce(&T, Stamped) -> R) -> Result<R, HomedError<T>> {
         if fork::is_forked() {
             return Err(HomedError::Forked);
         }
         // Before the copy: the version that is found then is the last one.
         let is_over = self.opened.is_over();
-        let mut stamped = Stamped { version: 0, published_ns: 0 };
-        let value = value_from(|bytes| {
-            stamped = self.copy(bytes)?;
-            Ok(())
-        })?;
-        if self.opened.words.is_damaged() {
-            return Err(HomedError::NoMemory);
-        }
-        let version = ObjectVersion {
-            value: value.ok_or(HomedError::Invalid)?,
-            number: stamped.version,
-            generation: self.opened.generation,
-            published_ns: stamped.published_ns.saturating_add_signed(self.opened.ahead_ns),
-        };
-        if is_over { Err(self.over(version)) } else { Ok(version) }
-    }
-
-    #[inline]
-    fn copy(&self, bytes: &mut [u8]) -> Result<Stamped, HomedError<T>> {
+        let mut work = Some(work);
+        let stamped = Cell::new(Stamped { version: 0, published_ns: 0 });
         for _ in 0..COPIES {
-            if let Some(stamped) = copy_once(&self.opened.words, bytes) {
-                return Ok(stamped);
+            let worked = with_value_from(
+                |place| {
+                    let (of, bytes) = copy_once(&self.opened.words, place).ok_or(Torn)?;
+                    stamped.set(of);
+                    Ok(bytes)
+                },
+                |value| {
+                    if is_over || self.opened.words.is_damaged() {
+                        return Err(self.spoiled(value, stamped.get()));
+                    }
+                    let work = work.take().expect("one copy is whole");
+                    Ok(work(value, stamped.get()))
+                },
+            );
+            match worked {
+                Ok(Some(done)) => return done,
+                Ok(None) if self.opened.words.is_damaged() => return Err(HomedError::NoMemory),
+                Ok(None) => return Err(HomedError::Invalid),
+                Err(Torn) => spin_hint(),
             }
-            spin_hint();
         }
         Err(HomedError::Overtaken)
     }
 
+    fn version(&self, value: &T, stamped: Stamped) -> ObjectVersion<T> {
+        ObjectVersion {
+            value: *value,
+            number: stamped.version,
+            generation: self.opened.generation,
+            published_ns: stamped.published_ns.saturating_add_signed(self.opened.ahead_ns),
+        }
+    }
+
+    /// Why the value is no present version.
     #[cold]
-    fn over(&self, last: ObjectVersion<T>) -> HomedError<T> {
-        match self.opened.stub.is_revoked() {
-            true => HomedError::Revoked,
-            false => HomedError::HomeDied(Box::new(last)),
+    fn spoiled(&self, value: &T, stamped: Stamped) -> HomedError<T> {
+        match () {
+            () if self.opened.words.is_damaged() => HomedError::NoMemory,
+            () if self.opened.stub.is_revoked() => HomedError::Revoked,
+            () => HomedError::HomeDied(Box::new(self.version(value, stamped))),
         }
     }
 

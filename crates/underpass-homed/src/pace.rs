@@ -36,6 +36,11 @@ impl Pace {
         !self.has_given_way
     }
 
+    /// Whether the deadline has passed.
+    pub(crate) fn is_over(&self) -> bool {
+        clock::now_ns() >= self.deadline_ns
+    }
+
     /// Until the next look.
     pub(crate) fn pause(&mut self) -> Result<(), DeadlinePassed> {
         let now = clock::now_ns();

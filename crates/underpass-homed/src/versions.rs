@@ -3,6 +3,7 @@
 
 use crate::layout::{BEGUN, DATA, ENDED, PUBLISHED, SLOTS, STAMP, slot};
 use crate::words::{ReadableWords, Words, WritableWords};
+use std::mem::MaybeUninit;
 use underpass_os::failpoint;
 use underpass_seam::atomic::{Ordering, fence};
 
@@ -32,16 +33,19 @@ pub(crate) fn publish(words: &impl WritableWords, version: u64, published_ns: u6
     failpoint!("version-published");
 }
 
-/// Copies the newest version. `None` if the home has overwritten it in the meantime; what is in
-/// `bytes` is then nothing. The home may be hostile, so the copy can be any bytes.
+/// Copies the newest version to `place`, and returns its bytes. `None` if the home has overwritten
+/// it in the meantime. The home may be hostile, so the copy can be any bytes.
 #[inline]
-pub(crate) fn copy_once(words: &impl ReadableWords, bytes: &mut [u8]) -> Option<Stamped> {
+pub(crate) fn copy_once<'a>(
+    words: &impl ReadableWords,
+    place: &'a mut [MaybeUninit<u8>],
+) -> Option<(Stamped, &'a [u8])> {
     // C1. SYNC with `PUBLISHED` store in `publish`: the slot of this version.
     let version = words.word(PUBLISHED).load(Ordering::Acquire);
-    let at = slot(version, bytes.len());
+    let at = slot(version, place.len());
     // C2. Relaxed: C1 orders it for this version. The fence orders C3 for an overwritten one.
     let published_ns = words.word(at + STAMP).load(Ordering::Relaxed);
-    words.read(at + DATA, bytes);
+    let bytes = words.read(at + DATA, place);
     failpoint!("version-copied");
     // SYNC with the fence in `publish`: if C2 has copied any of a later version, C3 finds it begun.
     fence(Ordering::Acquire);
@@ -50,7 +54,7 @@ pub(crate) fn copy_once(words: &impl ReadableWords, bytes: &mut [u8]) -> Option<
     // The slot is written again for the version `SLOTS` later. A hostile home can write any
     // numbers.
     let ahead = begun.wrapping_sub(version);
-    (ahead < SLOTS).then_some(Stamped { version, published_ns })
+    (ahead < SLOTS).then_some((Stamped { version, published_ns }, bytes))
 }
 
 /// Says that no version follows.

@@ -4,6 +4,7 @@
 //! Words are accessed by atomics, and data by opaque copies. No reference or slice into the data is
 //! ever made.
 
+use std::mem::MaybeUninit;
 use underpass_seam::atomic::AtomicU64;
 
 /// Memory of words.
@@ -14,9 +15,9 @@ pub(crate) trait Words {
 
 /// Memory in which an object lies.
 pub(crate) trait ReadableWords: Words {
-    /// Copies data out, from word `index` on. Loads before it stay before it, and loads behind a
-    /// fence stay behind it.
-    fn read(&self, index: usize, to: &mut [u8]);
+    /// Copies data out, from word `index` on, and returns them. Loads before it stay before it, and
+    /// loads behind a fence stay behind it.
+    fn read<'a>(&self, index: usize, to: &'a mut [MaybeUninit<u8>]) -> &'a [u8];
 }
 
 /// Such memory, for its home.
@@ -33,6 +34,7 @@ pub(crate) use mapped::{AreaWords, HomeWords, ReaderWords};
 mod mapped {
     use super::{AtomicU64, ReadableWords, Words, WritableWords};
     use std::io;
+    use std::mem::MaybeUninit;
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::ptr::NonNull;
     use underpass_channel::opaque_copy;
@@ -101,14 +103,16 @@ mod mapped {
 
     impl<M: Mapped> ReadableWords for MappedWords<M> {
         #[inline]
-        fn read(&self, index: usize, to: &mut [u8]) {
+        fn read<'a>(&self, index: usize, to: &'a mut [MaybeUninit<u8>]) -> &'a [u8] {
             let from = self.place(index, to.len());
             for (part, to) in to.chunks_mut(ORDERED).enumerate() {
                 // SAFETY: in bounds, as checked for the whole.
                 let from = unsafe { from.add(part * ORDERED) };
                 // SAFETY: `to.len()` bytes are mapped there, as checked; `to` is private memory.
-                unsafe { opaque_copy(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+                unsafe { opaque_copy(from.as_ptr(), to.as_mut_ptr().cast(), to.len()) };
             }
+            // SAFETY: the loop has written all of them.
+            unsafe { to.assume_init_ref() }
         }
     }
 
@@ -126,6 +130,11 @@ mod mapped {
     }
 
     impl MappedWords<Memory> {
+        /// Where `bytes` bytes from word `index` on lie. The address is valid as long as `self`.
+        pub(crate) fn address(&self, index: usize, bytes: usize) -> *mut u8 {
+            self.place(index, bytes).as_ptr()
+        }
+
         /// Fresh memory of `words` words, all of them 0, and the file for readers.
         pub(crate) fn publish(words: usize) -> io::Result<(Self, OwnedFd)> {
             let (memory, file) = create("underpass-object", words * 8)?;
@@ -189,12 +198,13 @@ impl Words for ModelWords {
 
 #[cfg(any(underpass_loom, fuzzing))]
 impl ReadableWords for ModelWords {
-    fn read(&self, index: usize, to: &mut [u8]) {
-        for (at, to) in to.chunks_exact_mut(8).enumerate() {
-            // Relaxed: an opaque copy orders nothing.
-            let word = self.0[index + at].load(underpass_seam::atomic::Ordering::Relaxed);
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
+    fn read<'a>(&self, index: usize, to: &'a mut [MaybeUninit<u8>]) -> &'a [u8] {
+        let words = self.0[index..].iter().take(to.len() / 8);
+        // Relaxed: an opaque copy orders nothing.
+        let bytes: Vec<u8> = words
+            .flat_map(|word| word.load(underpass_seam::atomic::Ordering::Relaxed).to_ne_bytes())
+            .collect();
+        to.write_copy_of_slice(&bytes)
     }
 }
 

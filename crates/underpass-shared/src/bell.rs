@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `SIGNAL` of a record | whoever has taken that waiter out: the name that it had |
 //! | `BELL` of a page | ringers set a bit for a waiter; the listener takes all of them |
-//! | `ASLEEP` of a page | the listener, before and after it sleeps; a ringer clears it, and then wakes the listener |
+//! | `ASLEEP` of a page | the listener, before and after it sleeps; a ringer clears it, and then wakes the listener; a thread that polls clears it first, and sets it at the end |
 
 use crate::domain::{LocalDomain, WakeForeign};
 use crate::layout::{self, ASLEEP, BELL, WAITERS};
@@ -40,6 +40,15 @@ impl WakeForeign for RegionBell {
     }
 }
 
+/// A thread polls the bell in the listener's place, until this is dropped.
+pub(crate) struct BellPolling<'a>(&'a LocalDomain);
+
+impl Drop for BellPolling<'_> {
+    fn drop(&mut self) {
+        self.0.end_polling();
+    }
+}
+
 impl LocalDomain {
     /// L1: delivers what was signalled. Returns whether there was anything.
     pub(crate) fn hear(&self) -> bool {
@@ -61,6 +70,40 @@ impl LocalDomain {
         any
     }
 
+    /// V1: a thread of this domain polls the bell, until the result is dropped. Those that ring
+    /// leave the listener alone.
+    pub(crate) fn begin_polling(&self) -> BellPolling<'_> {
+        // In a region that has ended for this domain, another one may have its page.
+        if !self.deaths.are_over() {
+            // SYNC with the load in `wake`.
+            self.words.half(layout::page(self.me.index) + ASLEEP).store(0, Ordering::SeqCst);
+        }
+        BellPolling(self)
+    }
+
+    /// V2: looks at the bell.
+    pub(crate) fn poll(&self) {
+        // Relaxed: `hear` takes the bits.
+        let bell = self.words.word(layout::page(self.me.index) + BELL).load(Ordering::Relaxed);
+        if bell != 0 && !self.deaths.are_over() {
+            self.hear();
+        }
+    }
+
+    /// V3 and V4: the listener hears what comes from now on, and this what has come.
+    fn end_polling(&self) {
+        if self.deaths.are_over() {
+            return;
+        }
+        let page = layout::page(self.me.index);
+        // SYNC with the load and swap in `wake`.
+        self.words.half(page + ASLEEP).store(1, Ordering::SeqCst);
+        write_then_read();
+        if self.words.word(page + BELL).load(Ordering::SeqCst) != 0 {
+            self.hear();
+        }
+    }
+
     /// L2 and L3: sleeps until the bell is rung, unless it has been rung already or `is_over`.
     pub(crate) fn doze(&self, is_over: impl Fn() -> bool) {
         let page = layout::page(self.me.index);
@@ -71,15 +114,22 @@ impl LocalDomain {
         if self.words.word(page + BELL).load(Ordering::SeqCst) == 0 && !is_over() {
             sleep(asleep);
         }
-        // Relaxed: a ringer that still reads 1 makes a needless system call.
-        asleep.store(0, Ordering::Relaxed);
+        if !self.deaths.are_over() {
+            // Relaxed: a ringer that still reads 1 makes a needless system call.
+            asleep.store(0, Ordering::Relaxed);
+        }
     }
 
-    /// Makes the listener look at whether it is over.
+    /// Makes the listener look at whether it is over, which the caller has said before. If the
+    /// region has ended for this domain already, the word may be another one's, and stays as it is.
     pub(crate) fn rouse_listener(&self) {
+        // The caller's write comes first.
+        write_then_read();
         let asleep = self.words.half(layout::page(self.me.index) + ASLEEP);
-        // SYNC with the store in `doze`.
-        asleep.swap(0, Ordering::SeqCst);
+        if !self.deaths.are_over() {
+            // SYNC with the store in `doze`.
+            asleep.swap(0, Ordering::SeqCst);
+        }
         rouse(asleep);
     }
 }
@@ -99,7 +149,8 @@ mod futex_sleep {
     }
 
     pub(super) fn rouse(asleep: &AtomicU32) {
-        futex::wake(asleep, FutexScope::Shared, 1);
+        // All: the listener of a domain for which the region has ended may sleep there, too.
+        futex::wake(asleep, FutexScope::Shared, i32::MAX as u32);
     }
 }
 

@@ -2,10 +2,9 @@
 //! woken. The names of steps are those of `README.md`.
 
 use crate::bell;
-use crate::holds::Holds;
 use crate::layout::{self, MEMBERS, QUEUE, TICKETS, WAITERS};
 use crate::member::{Deaths, MemberId};
-use crate::runtime::{Woken, suspend, write_then_read};
+use crate::runtime::{BellSpin, Woken, suspend, write_then_read};
 use crate::thread_name::ThreadName;
 use crate::waiters::{OwnWaiter, RegionWaiters};
 use crate::words::RegionWords;
@@ -37,11 +36,11 @@ pub(crate) struct LocalDomain {
     pub(crate) words: RegionWords,
     pub(crate) me: MemberId,
     pub(crate) deaths: Deaths,
-    pub(crate) holds: Holds,
     pub(crate) waiters: RegionWaiters,
     /// Set once, when the region is opened.
     pub(crate) objects: OnceLock<Objects>,
     foreign: Box<dyn WakeForeign>,
+    spin: BellSpin,
 }
 
 impl LocalDomain {
@@ -55,10 +54,10 @@ impl LocalDomain {
             words,
             me,
             deaths: Deaths::none(),
-            holds: Holds::new(),
             waiters: RegionWaiters::new(),
             objects: OnceLock::new(),
             foreign,
+            spin: BellSpin::default(),
         }
     }
 
@@ -174,6 +173,24 @@ impl LocalDomain {
         }
     }
 
+    /// E6 for the waiter of this number.
+    pub(crate) fn suspend_as(
+        &self,
+        index: usize,
+        kind: &'static str,
+        deadline_ns: Option<u64>,
+        cancellable: bool,
+    ) -> Woken {
+        let Some(waiter) = self.waiters.get(index) else { return Woken::Woken };
+        let came = || {
+            self.poll();
+            waiter.gate.is_open()
+        };
+        let block = || suspend(&waiter.gate, kind, deadline_ns, cancellable);
+        let slept = self.spin.spin_then(deadline_ns, || self.begin_polling(), came, block);
+        slept.unwrap_or(Woken::Woken)
+    }
+
     fn is_taken_out(&self, index: usize) -> bool {
         // SYNC with the store in `enroll`.
         let queue = self.waiters.get(index).map_or(0, |waiter| waiter.queue.load(Ordering::Acquire) as usize);
@@ -181,9 +198,8 @@ impl LocalDomain {
         queue != 0 && self.words.word(queue + self.me.index).load(Ordering::SeqCst) & 1 << index == 0
     }
 
-    /// W1 to W3: `member` is dead. Frees the locks that its page names and that still name it, and
-    /// makes all waiters of this domain look again. Any number of domains may do this at once, and
-    /// again.
+    /// W1 to W3: `member` is dead. Frees the locks that name it, and makes all waiters of this
+    /// domain look again. Any number of domains may do this at once, and again.
     pub(crate) fn bury(&self, member: MemberId) {
         if member == self.me {
             // The exporter has taken this domain's membership away.
@@ -191,21 +207,15 @@ impl LocalDomain {
         }
         if member.index < MEMBERS {
             self.deaths.add(member);
-            self.walk(member);
+            self.free_locks_of(member);
         }
         self.look_again();
     }
 
-    fn walk(&self, member: MemberId) {
-        let Some(objects) = self.objects.get() else { return };
-        for entry in 0..layout::HOLDS {
-            // SYNC with the store in `Holds::add`. The entry may be any number.
-            let named = self.words.word(layout::hold(member.index, entry)).load(Ordering::SeqCst);
-            if let Some(lock) =
-                usize::try_from(named).ok().filter(|lock| objects.locks.binary_search(lock).is_ok())
-            {
-                crate::raw_lock::RawLock::at(self, lock).free_from(member);
-            }
+    /// W2.
+    fn free_locks_of(&self, member: MemberId) {
+        for lock in self.objects.get().map_or(&[][..], |objects| &objects.locks) {
+            crate::raw_lock::RawLock::at(self, *lock).free_from(member);
         }
     }
 
@@ -248,13 +258,11 @@ pub(crate) struct Enrollment<'a> {
 }
 
 impl Enrollment<'_> {
-    /// E6: suspends the calling thread until it is told to look again, or `deadline_ns`.
+    /// E6: suspends the calling thread until it is told to look again, or `deadline_ns`. Before, it
+    /// polls the bell for about as long as a wake-up costs.
     pub(crate) fn suspend(&self, kind: &'static str, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
         failpoint!("shared-waits");
-        match self.domain.waiters.get(self.index) {
-            Some(waiter) => suspend(&waiter.gate, kind, deadline_ns, cancellable),
-            None => Woken::Woken,
-        }
+        self.domain.suspend_as(self.index, kind, deadline_ns, cancellable)
     }
 
     /// E6 for a task. `true`: it is to look again now; else `waker` is woken then.
@@ -405,15 +413,11 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_frees_only_locks_that_name_the_dead() {
+    fn a_death_frees_only_locks_that_name_the_dead() {
         let domain = domain();
         domain.objects.set(Objects { locks: vec![OBJECTS, OBJECTS + 24], queues: Vec::new() }).unwrap();
         let dead = MemberId { index: 5, generation: 4 };
         let word = |member: MemberId| 1 | (member.index as u64) << 8 | u64::from(member.generation) << 32;
-        let holds = [OBJECTS as u64, OBJECTS as u64 + 24, OBJECTS as u64 + 1, u64::MAX, 7];
-        for (entry, hold) in holds.into_iter().enumerate() {
-            domain.words.word(layout::hold(5, entry)).store(hold, Ordering::SeqCst);
-        }
         let later = MemberId { generation: 6, ..dead };
         domain.words.word(OBJECTS).store(word(dead), Ordering::SeqCst);
         domain.words.word(OBJECTS + 24).store(word(later), Ordering::SeqCst);

@@ -17,8 +17,9 @@ use underpass_sync::{Condvar, Mutex, MutexGuard};
 pub(crate) mod generated {
     pub(crate) mod __private {
         pub(crate) use underpass_rpc::{
-            Abandon, AllLeased, CallError, CarriedError, Counters, Dispatch, Exclusive, FromCallError,
-            ImportError, IncomingCall, Policy, Refused, ResultOf, Service, ShareError, Stub,
+            Abandon, AllLeased, CallError, CarriedError, Counters, DetachedCall, Dispatch, Exclusive,
+            FromCallError, ImportError, IncomingCall, Policy, ProcedureCall, Refused, ResultOf, Service,
+            ShareError, Stub, remote::RemoteTransport,
         };
         pub(crate) use underpass_wire as wire;
     }

@@ -7,7 +7,7 @@
 //! | objects | [`OBJECTS`] on | see `README.md` |
 
 /// Changes with every change of this file.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 /// How many domains a region can have, the exporter among them.
 #[cfg(not(underpass_loom))]
@@ -15,17 +15,12 @@ pub(crate) const MEMBERS: usize = 16;
 /// How many threads of a domain can be enrolled in the region's queues: the bits of a word.
 #[cfg(not(underpass_loom))]
 pub(crate) const WAITERS: usize = 64;
-/// How many locks a page can name.
-#[cfg(not(underpass_loom))]
-pub(crate) const HOLDS: usize = 512;
 
 // A model has few threads, and loom few steps.
 #[cfg(underpass_loom)]
 pub(crate) const MEMBERS: usize = 3;
 #[cfg(underpass_loom)]
 pub(crate) const WAITERS: usize = 2;
-#[cfg(underpass_loom)]
-pub(crate) const HOLDS: usize = 2;
 
 /// Words of a cache line.
 pub(crate) const LINE: usize = 8;
@@ -44,9 +39,9 @@ pub(crate) const ASLEEP: usize = LINE;
 const RECORDS: usize = 2 * LINE;
 /// A waiter's record has a line of its own.
 const RECORD: usize = LINE;
-const HELD: usize = RECORDS + WAITERS * RECORD;
 /// A page of the host's for every 512 words.
-const PAGE: usize = (HELD + HOLDS).next_multiple_of(if cfg!(underpass_loom) { LINE } else { 512 });
+const PAGE: usize =
+    (RECORDS + WAITERS * RECORD).next_multiple_of(if cfg!(underpass_loom) { LINE } else { 512 });
 
 /// In a waiter's record: the queue in which it waits, or 0.
 pub(crate) const WANTS: usize = 0;
@@ -72,12 +67,6 @@ pub(crate) const fn record(member: usize, waiter: usize) -> usize {
     page(member) + RECORDS + waiter * RECORD
 }
 
-/// The place in a page that names one lock.
-pub(crate) const fn hold(member: usize, entry: usize) -> usize {
-    assert!(entry < HOLDS);
-    page(member) + HELD + entry
-}
-
 /// Words of an object that has a word, tickets and a queue, in whole lines.
 pub(crate) const QUEUED: usize = (QUEUE + MEMBERS).next_multiple_of(LINE);
 /// In such an object: its tickets.
@@ -87,4 +76,4 @@ pub(crate) const QUEUE: usize = 2;
 /// Words of one count for each member.
 pub(crate) const COUNTS: usize = MEMBERS.next_multiple_of(LINE);
 
-const _: () = assert!(cfg!(underpass_loom) || (WAITERS == 64 && PAGE == 3 * 512 && QUEUED == 24));
+const _: () = assert!(cfg!(underpass_loom) || (WAITERS == 64 && PAGE == 2 * 512 && QUEUED == 24));

@@ -18,7 +18,6 @@ mod bell;
 mod condvar;
 mod domain;
 mod error;
-mod holds;
 #[cfg(not(underpass_loom))]
 mod host;
 mod layout;
@@ -74,4 +73,4 @@ pub use semaphore::{Permit, Semaphore};
 pub use shareable::Shareable;
 #[cfg(not(underpass_loom))]
 #[doc(hidden)] // For generated code, and for objects with a home.
-pub use shareable::{bytes_of, mix, shape_of, value_from};
+pub use shareable::{bytes_of, mix, shape_of, value_from, with_value_from};

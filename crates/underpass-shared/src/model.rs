@@ -140,6 +140,11 @@ impl ModelMember {
         assert_eq!(suspend(gate, "a condition", None, true), Woken::Woken);
     }
 
+    /// The same, but it polls the bell before.
+    pub fn poll_as(&self, waiter: usize) {
+        assert_eq!(self.0.suspend_as(waiter, "a condition", None, true), Woken::Woken);
+    }
+
     /// Takes a waiter out of the condition's queue, and dies.
     pub fn die_with_a_waiter(&self) {
         let _ = self.0.take_out(queue_of(CONDITION));
@@ -150,6 +155,20 @@ impl ModelMember {
         while !self.0.hear() {
             self.0.doze(|| false);
         }
+    }
+
+    /// Hears the bell until it `is_over`, as a region's listener does.
+    pub fn listen_until(&self, is_over: impl Fn() -> bool) {
+        while !is_over() {
+            if !self.0.hear() {
+                self.0.doze(&is_over);
+            }
+        }
+    }
+
+    /// Makes the listener look at whether it is over.
+    pub fn rouse_listener(&self) {
+        self.0.rouse_listener();
     }
 
     /// Whether the lock's word names nobody.

@@ -3,7 +3,6 @@
 
 use crate::domain::{LocalDomain, queue_of};
 use crate::error::SyncError;
-use crate::holds::Hold;
 use crate::layout::MEMBERS;
 use crate::member::MemberId;
 use crate::runtime::{Woken, is_past, nap};
@@ -51,7 +50,6 @@ pub(crate) enum Found {
 /// What the thread that holds the lock knows of it.
 #[derive(Debug)]
 pub(crate) struct Held {
-    hold: Hold,
     pub(crate) found: Found,
 }
 
@@ -122,7 +120,7 @@ impl<'a> RawLock<'a> {
         word & (BROKEN | POISONED) != 0 || owner(word).is_some_and(|owner| self.domain.deaths.has(owner))
     }
 
-    /// A1 to A3.
+    /// A1 and A2.
     #[inline]
     fn attempt(self) -> Attempt {
         let domain = self.domain;
@@ -132,7 +130,6 @@ impl<'a> RawLock<'a> {
         let word = domain.words.word(self.at);
         // Relaxed: the exchange decides.
         let mut now = word.load(Ordering::Relaxed);
-        let mut hold = None;
         for _ in 0..TRIES {
             let dead = match owner(now) {
                 Some(owner) if !domain.deaths.has(owner) => break,
@@ -140,36 +137,21 @@ impl<'a> RawLock<'a> {
                 None => 0,
             };
             if now & POISONED != 0 {
-                self.forget(hold);
                 return Attempt::Refused(SyncError::Poisoned);
             }
-            if hold.is_none() {
-                hold = Some(domain.holds.add(&domain.words, domain.me, self.at));
-                failpoint!("shared-pending");
-            }
+            failpoint!("shared-pending");
             let mine = locked_by(domain.me) | now & KEPT | dead;
-            // A3: SYNC with the exchange in `unlock`: the data. SeqCst: see `member_counts.rs`.
+            // A2: SYNC with the exchange in `unlock`: the data. SeqCst: see `member_counts.rs`.
             match word.compare_exchange_weak(now, mine, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => {
                     failpoint!("shared-locked");
                     let found = if mine & BROKEN == 0 { Found::Whole } else { Found::Broken };
-                    // It was added above.
-                    return match hold {
-                        Some(hold) => Attempt::Got(Held { hold, found }),
-                        None => Attempt::Busy(mine),
-                    };
+                    return Attempt::Got(Held { found });
                 }
                 Err(found) => now = found,
             }
         }
-        self.forget(hold);
         Attempt::Busy(now)
-    }
-
-    fn forget(self, hold: Option<Hold>) {
-        if let Some(hold) = hold {
-            self.domain.holds.remove(&self.domain.words, self.domain.me, hold);
-        }
     }
 
     #[cold]
@@ -279,9 +261,9 @@ impl<'a> RawLock<'a> {
         false
     }
 
-    /// U1 to U3: releases the lock, which the caller holds by `held`.
+    /// U1 to U3: releases the lock, which the caller holds: `_held` shows it.
     #[inline]
-    pub(crate) fn unlock(self, held: Held, left_as: LeftAs) {
+    pub(crate) fn unlock(self, _held: Held, left_as: LeftAs) {
         let domain = self.domain;
         if fork::is_forked() {
             return;
@@ -313,7 +295,6 @@ impl<'a> RawLock<'a> {
                 Err(found) => now = found,
             }
         }
-        domain.holds.remove(&domain.words, domain.me, held.hold);
         if waited {
             self.wake_next();
         }

@@ -209,7 +209,8 @@ impl<T: RegionLayout> Region<T> {
         let (domain, closing) = (self.0.domain.clone(), self.0.closing.clone());
         kernel_thread("underpass-bell", move || {
             // SYNC with the store in `Opened::drop`.
-            let is_over = || closing.load(Ordering::SeqCst);
+            // In a region that has ended for this domain, another one may have its page.
+            let is_over = || closing.load(Ordering::SeqCst) || domain.deaths.are_over();
             while !is_over() {
                 if !domain.hear() {
                     domain.doze(is_over);
@@ -295,8 +296,8 @@ impl<T> Drop for Opened<T> {
     fn drop(&mut self) {
         // SYNC with the loads of the two kernel threads.
         self.closing.store(true, Ordering::SeqCst);
-        self.domain.end();
         self.domain.rouse_listener();
+        self.domain.end();
         match &mut self.side {
             Side::Exporter { running, members } => {
                 members.close();

@@ -2,11 +2,11 @@
 //! is `underpass-threads`, or a stand-in over loom's threads under `cfg(underpass_loom)`.
 
 #[cfg(not(underpass_loom))]
-pub(crate) use crate::suspend::{Control, Woken, nap, open, panicking, suspend};
+pub(crate) use crate::suspend::{BellSpin, Control, Woken, nap, open, panicking, suspend};
 #[cfg(not(underpass_loom))]
 pub(crate) use crate::task::TaskWaker;
 #[cfg(underpass_loom)]
-pub(crate) use stand_in::{Control, TaskWaker, Woken, nap, open, suspend};
+pub(crate) use stand_in::{Control, OneLook as BellSpin, TaskWaker, Woken, nap, open, suspend};
 
 /// Whether the deadline has passed.
 #[cfg(not(underpass_loom))]
@@ -64,6 +64,25 @@ mod stand_in {
         pub fn wake(&self) {}
 
         pub fn clear(&self) {}
+    }
+
+    /// A model's thread looks once.
+    #[derive(Debug, Default)]
+    pub struct OneLook;
+
+    impl OneLook {
+        pub fn spin_then<P, R>(
+            &self,
+            _: Option<u64>,
+            begin: impl FnOnce() -> P,
+            came: impl Fn() -> bool,
+            block: impl FnOnce() -> R,
+        ) -> Option<R> {
+            let polling = begin();
+            let has_come = came();
+            drop(polling);
+            if has_come { None } else { Some(block()) }
+        }
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,6 +38,11 @@ use underpass_os::fork;
 /// assert!(Order::is_valid(&[0; 16]));
 /// assert!(!Order::is_valid(&[9; 16]));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't lie in shared memory",
+    label = "it has no fixed layout that other domains may write",
+    note = "write `#[derive(Clone, Copy, underpass::Shareable)]` and `#[repr(C)]`; its fields can be numbers, `bool`, `char`, arrays and such structs, but nothing with pointers, as `String` and `Vec` are"
+)]
 pub unsafe trait Shareable: Copy + Send + Sync + 'static {
     /// Differs between types that differ in their layout, as far as possible.
     const SHAPE: u64;
@@ -115,23 +120,45 @@ pub fn bytes_of<T: Shareable>(value: &T) -> &[u8] {
     unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }
 }
 
-/// A value whose bytes `fill` copies from memory that others write: `fill` finds zeros in their
-/// place. `None` if they are no value.
+/// A value whose bytes `fill` copies from memory that others write. It returns the place that it
+/// was given, with the bytes in it. `None` if they are no value.
 ///
 /// # Errors
 /// What `fill` returns.
+///
+/// # Panics
+/// If `fill` returns another place.
 #[inline]
-pub fn value_from<T: Shareable, E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Option<T>, E> {
-    // Zeroed, so that the bytes may be borrowed.
-    let mut copy = MaybeUninit::<T>::zeroed();
-    // SAFETY: as many bytes as the value has, all initialized. They are borrowed alone.
-    let bytes = unsafe { slice::from_raw_parts_mut(copy.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
-    fill(bytes)?;
+pub fn value_from<T: Shareable, E>(
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<&[u8], E>,
+) -> Result<Option<T>, E> {
+    with_value_from(fill, |value: &T| *value)
+}
+
+/// As [`value_from`], but lends the value where it was copied to: a large one is copied once.
+///
+/// # Errors
+/// What `fill` returns.
+///
+/// # Panics
+/// If `fill` returns another place.
+#[inline]
+pub fn with_value_from<T: Shareable, E, R>(
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<&[u8], E>,
+    work: impl FnOnce(&T) -> R,
+) -> Result<Option<R>, E> {
+    let mut copy = MaybeUninit::<T>::uninit();
+    let place = copy.as_mut_ptr().cast::<MaybeUninit<u8>>();
+    // SAFETY: as many bytes as the value has, which are borrowed alone.
+    let bytes = fill(unsafe { slice::from_raw_parts_mut(place, size_of::<T>()) })?;
+    let whole = (bytes.as_ptr().addr(), bytes.len()) == (place.addr(), size_of::<T>());
+    assert!(whole, "the bytes lie elsewhere");
     if !T::is_valid(bytes) {
         return Ok(None);
     }
-    // SAFETY: the bytes are a value, as `Shareable` promises.
-    Ok(Some(unsafe { copy.assume_init() }))
+    // SAFETY: all bytes are initialized, as a slice of them shows, and they are a value, as
+    // `Shareable` promises.
+    Ok(Some(work(unsafe { copy.assume_init_ref() })))
 }
 
 /// Copies a value out of shared memory, and checks the copy.
@@ -139,11 +166,7 @@ pub(crate) fn read<T: Shareable>(words: &RegionWords, at: usize) -> Result<T, Sy
     if fork::is_forked() {
         return Err(SyncError::Ended);
     }
-    let read: Result<_, SyncError> = value_from(|bytes| {
-        words.read(at, bytes);
-        Ok(())
-    });
-    read?.ok_or(SyncError::Invalid)
+    value_from(|place| Ok::<_, SyncError>(words.read(at, place)))?.ok_or(SyncError::Invalid)
 }
 
 /// Copies a value into shared memory.

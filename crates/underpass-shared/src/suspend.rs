@@ -1,8 +1,11 @@
 //! Suspending and waking threads: what this crate promises to the runtime, in one place.
 
+use crate::runtime::is_past;
+use std::mem;
 use underpass_os::clock;
 use underpass_seam::Gate;
-use underpass_threads::{Awaited, Wait, me};
+use underpass_sync::{Mutex, MutexGuard, PoisonError};
+use underpass_threads::{Awaited, Wait, WaitSpin, me, no_preempt, yield_now};
 pub(crate) use underpass_threads::{Control, Woken, panicking};
 
 /// A wait at a gate, as the runtime sees it.
@@ -18,6 +21,50 @@ impl Wait for GateWait<'_> {
 
     fn describe(&self) -> Awaited {
         Awaited { kind: self.kind, address: std::ptr::from_ref(self.gate).addr(), holder: None }
+    }
+}
+
+/// What the threads of this domain have learnt of their waits in a region.
+#[derive(Debug, Default)]
+pub(crate) struct BellSpin(Mutex<WaitSpin>);
+
+impl BellSpin {
+    fn kept(&self) -> MutexGuard<'_, WaitSpin> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Polls until it `came`, for about as long as a wake-up costs, and calls `block` then. `begin`
+    /// is called before the first look. What it returns is dropped after the last one. No other
+    /// thread gets the processor in between, as other threads rely on the one that polls.
+    pub(crate) fn spin_then<P, R>(
+        &self,
+        deadline_ns: Option<u64>,
+        begin: impl FnOnce() -> P,
+        came: impl Fn() -> bool,
+        block: impl FnOnce() -> R,
+    ) -> Option<R> {
+        // Others that poll meanwhile learn nothing from this wait.
+        let mut spin = mem::take(&mut *self.kept());
+        let off = no_preempt();
+        // Dropped in this order: first what `begin` returned.
+        let mut polling = Some((begin(), off));
+        let late = |_: &Option<_>| is_past(deadline_ns);
+        let blocked = spin.spin_then(
+            &mut polling,
+            |_| came(),
+            late,
+            |polling| {
+                drop(polling.take());
+                block()
+            },
+        );
+        drop(polling);
+        let gives_way = spin.gives_way();
+        *self.kept() = spin;
+        if gives_way {
+            yield_now();
+        }
+        blocked
     }
 }
 

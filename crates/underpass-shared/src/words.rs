@@ -12,6 +12,7 @@ pub(crate) use mapped::RegionWords;
 mod mapped {
     use super::{AtomicU32, AtomicU64};
     use std::io;
+    use std::mem::MaybeUninit;
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::ptr::NonNull;
     use underpass_channel::opaque_copy;
@@ -73,13 +74,15 @@ mod mapped {
             );
         }
 
-        /// Copies data out, from word `index` on.
-        pub(crate) fn read(&self, index: usize, to: &mut [u8]) {
+        /// Copies data out, from word `index` on, and returns them.
+        pub(crate) fn read<'a>(&self, index: usize, to: &'a mut [MaybeUninit<u8>]) -> &'a [u8] {
             self.check(index, to.len());
             // SAFETY: in bounds, or at the end of the mapping.
             let from = unsafe { self.memory.base().cast::<u64>().add(index) };
             // SAFETY: `to.len()` bytes are mapped there, as checked; `to` is private memory.
-            unsafe { opaque_copy(from.as_ptr().cast(), to.as_mut_ptr(), to.len()) };
+            unsafe { opaque_copy(from.as_ptr().cast(), to.as_mut_ptr().cast(), to.len()) };
+            // SAFETY: the copy has written all of them.
+            unsafe { to.assume_init_ref() }
         }
 
         /// Copies data in, from word `index` on.

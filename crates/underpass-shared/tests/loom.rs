@@ -17,6 +17,8 @@ use underpass_shared::model::{Locked, ModelMember, members, members_with_bells};
 fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
+    // Listeners that sleep poll here.
+    builder.max_branches = 10_000;
     builder.check(model);
 }
 
@@ -118,6 +120,35 @@ fn a_bell_that_is_rung_is_heard() {
         };
         a.wait_as(waiter);
         rings.join().unwrap();
+        listens.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bell_is_heard_by_those_that_poll_or_by_the_listener() {
+    // With two preemptions it takes minutes, and holds as well.
+    bounded(1, || {
+        let all = members_with_bells();
+        let [a, b, _] = all.clone();
+        let (first, second) = (a.enroll(), a.enroll());
+        let rings = thread::spawn(move || {
+            b.notify();
+            b.notify();
+        });
+        let over = Arc::new(AtomicUsize::new(0));
+        let listens = {
+            let (a, over) = (a.clone(), over.clone());
+            thread::spawn(move || a.listen_until(|| over.load(Ordering::SeqCst) != 0))
+        };
+        let polls = {
+            let a = a.clone();
+            thread::spawn(move || a.poll_as(second))
+        };
+        a.poll_as(first);
+        polls.join().unwrap();
+        rings.join().unwrap();
+        over.store(1, Ordering::SeqCst);
+        a.rouse_listener();
         listens.join().unwrap();
     });
 }

@@ -123,13 +123,15 @@ impl Chooser {
                 among: None,
             };
         }
-        let asleep = asleep();
         // Relaxed: a count that may lose some.
         let left = self.countdown.load(Ordering::Relaxed);
         if left == 0 {
-            return self.timed(asleep, now_ns, is_stopped);
+            return self.timed(asleep(), now_ns, is_stopped);
         }
         self.countdown.store(left - 1, Ordering::Relaxed);
+        // Where access is the cheaper way in each state, the home's attention word is left alone:
+        // its line may be in the home's cache. Relaxed: any of the last tables will do.
+        let asleep = self.table.load(Ordering::Relaxed) != 0 && asleep();
         self.planned(asleep, self.chosen(asleep), None)
     }
 

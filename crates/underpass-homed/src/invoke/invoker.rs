@@ -9,6 +9,7 @@ use crate::invoke::requests::{InvocationEnd, Operands, Requests, TakenRequest, o
 use crate::pace::Pace;
 use crate::words::AreaWords;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use underpass_os::{failpoint, fork};
 use underpass_port::PortSendError;
 use underpass_port::signal::SignalSender;
 use underpass_seam::spin_hint;
+use underpass_sync::{Mutex, MutexGuard, PoisonError};
+use underpass_threads::{WaitSpin, yield_now};
 
 /// How long a home that lives may take to attach an area.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,6 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOKS: u32 = 32;
 /// After spinning, how long to leave the processor to others between two looks.
 const MOMENT: Duration = Duration::from_micros(50);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The right to invoke a home at interrupt level. Clones share its request area.
 ///
@@ -38,6 +45,8 @@ struct Connected {
     stub: AreaAttachClient,
     key: u64,
     resent: AtomicU64,
+    /// The thread that polls has it.
+    spin: Mutex<WaitSpin>,
 }
 
 impl HomeInvoker {
@@ -72,7 +81,7 @@ impl HomeInvoker {
             AttachError::Memory(why) => InvokerConnectError::Refused(why),
         })?;
         let (requests, resent) = (Requests::new(), AtomicU64::new(0));
-        Ok(Self(Arc::new(Connected { words, requests, ring, stub, key, resent })))
+        Ok(Self(Arc::new(Connected { words, requests, ring, stub, key, resent, spin: Mutex::default() })))
     }
 
     /// Has the home execute `operation`, at interrupt level, and returns its results. It waits at
@@ -94,7 +103,7 @@ impl HomeInvoker {
         let request = self.0.post(operation, &arguments, &mut pace)?;
         failpoint!("invoke-posted");
         let offered = self.0.offer(request.index);
-        match offered.and_then(|()| self.0.wait(&request, &mut pace)) {
+        match offered.and_then(|()| self.0.completed(&request, &mut pace)) {
             Ok(completion) => {
                 failpoint!("invoke-completed");
                 self.0.requests.give_back(request);
@@ -147,7 +156,20 @@ impl Connected {
         }
     }
 
-    /// Q4 and Q5.
+    /// Q4 and Q5: polls for about as long as a wake-up costs, and then waits.
+    fn completed(&self, request: &TakenRequest, pace: &mut Pace) -> Result<InvocationEnd, InvokeError> {
+        // Others that wait meanwhile learn nothing from this wait.
+        let mut spin = mem::take(&mut *lock(&self.spin));
+        let came = |_: &Pace| request.completion(&self.words).is_some() || self.has_ended();
+        let waited = spin.spin_then(pace, came, Pace::is_over, |pace| self.wait(request, pace));
+        let gives_way = spin.gives_way();
+        *lock(&self.spin) = spin;
+        if gives_way {
+            yield_now();
+        }
+        waited.unwrap_or_else(|| self.wait(request, pace))
+    }
+
     fn wait(&self, request: &TakenRequest, pace: &mut Pace) -> Result<InvocationEnd, InvokeError> {
         loop {
             for _ in 0..LOOKS {
@@ -167,11 +189,15 @@ impl Connected {
     }
 
     fn pause(&self, pace: &mut Pace) -> Result<(), InvokeError> {
-        // The second asks nobody as long as nothing has ended.
-        if self.stub.has_ended() || self.ring.ended().is_some() {
+        if self.has_ended() {
             return Err(InvokeError::HomeDied);
         }
         pace.pause().map_err(|_| InvokeError::Deadline)
+    }
+
+    fn has_ended(&self) -> bool {
+        // The second asks nobody as long as nothing has ended.
+        self.stub.has_ended() || self.ring.ended().is_some()
     }
 }
 

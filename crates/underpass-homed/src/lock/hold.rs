@@ -88,11 +88,8 @@ impl<'a, T: Shareable> HybridHold<'a, T> {
         if fork::is_forked() {
             return Err(HybridFailure::Forked);
         }
-        let read: Result<_, HybridFailure> = value_from(|bytes| {
-            self.held.words().read(DATA, bytes);
-            Ok(())
-        });
-        read?.ok_or(HybridFailure::Invalid)
+        value_from(|place| Ok::<_, HybridFailure>(self.held.words().read(DATA, place)))?
+            .ok_or(HybridFailure::Invalid)
     }
 
     /// Overwrites the data. A forked child has none.
@@ -112,6 +109,16 @@ impl<'a, T: Shareable> HybridHold<'a, T> {
         change(&mut value);
         self.set(value);
         Ok(())
+    }
+
+    /// The address of the data, for data too large to copy. It is valid while the object is.
+    ///
+    /// Other domains can write there at any moment, whatever the lock says. So a reference to it is
+    /// sound only if all of them are trusted, and only atomics and volatile or opaque copies are if
+    /// they are not. The bytes may be no value of `T`.
+    #[cfg(not(underpass_loom))]
+    pub fn as_ptr(&self) -> *mut T {
+        self.held.words().address(DATA, size_of::<T>()).cast()
     }
 
     /// Releases the lock. The data are whole.

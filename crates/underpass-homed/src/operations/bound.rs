@@ -140,6 +140,15 @@ impl<T: HomeOperations> BoundObject<T> {
         self.object.access()
     }
 
+    /// As [`access`](Self::access), but lends the value: see [`HomedObject::access_with`].
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    #[inline]
+    pub fn access_with<R>(&self, work: impl FnOnce(&T) -> R) -> Result<R, HomedError<T>> {
+        self.object.access_with(work)
+    }
+
     /// Whether the home has died or has ended the object.
     pub fn is_over(&self) -> bool {
         self.object.is_over()
@@ -199,7 +208,7 @@ impl<T: HomeOperations> BoundObject<T> {
     #[doc(hidden)]
     #[inline]
     pub fn read<R>(&self, operation: impl FnOnce(&T) -> R) -> Result<R, OperationError> {
-        Ok(operation(&self.object.access()?.value))
+        Ok(self.object.access_with(operation)?)
     }
 
     /// Has the home execute an operation at interrupt level.

@@ -1,8 +1,7 @@
 //! One operation that runs here or at the object's home.
 
 use crate::choice::{ChosenWay, OperationPlan};
-use crate::errors::HomedError;
-use crate::object::{HomedObject, ObjectVersion};
+use crate::object::HomedObject;
 use crate::operations::errors::OperationError;
 use std::time::Duration;
 use underpass_os::clock::now_ns;
@@ -76,22 +75,19 @@ impl<'a, T: Shareable> EitherPlan<'a, T> {
     /// As [`HomedObject::access`](crate::HomedObject::access).
     #[inline]
     pub fn accessed<R>(self, operation: impl FnOnce(&T) -> R) -> Result<R, OperationError> {
-        let version = self.object.access();
         if self.plan.is_timed() {
-            return self.timed(version, operation);
+            return self.timed(operation);
         }
-        Ok(operation(&version?.value))
+        Ok(self.object.access_with(operation)?)
     }
 
     #[cold]
-    fn timed<R>(
-        self,
-        version: Result<ObjectVersion<T>, HomedError<T>>,
-        operation: impl FnOnce(&T) -> R,
-    ) -> Result<R, OperationError> {
-        let copied = now_ns();
-        let result = operation(&version?.value);
-        self.plan.accessed(copied, now_ns());
+    fn timed<R>(self, operation: impl FnOnce(&T) -> R) -> Result<R, OperationError> {
+        let (result, copied, ended) = self.object.access_with(|value| {
+            let copied = now_ns();
+            (operation(value), copied, now_ns())
+        })?;
+        self.plan.accessed(copied, ended);
         Ok(result)
     }
 }

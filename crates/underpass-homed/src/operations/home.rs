@@ -115,8 +115,14 @@ impl<T: HomeOperations> OperatedHome<T> {
     /// Runs an operation that reads the object.
     #[doc(hidden)]
     pub fn read<R>(&self, operation: impl FnOnce(&T) -> R) -> Result<R, CallError> {
-        let (object, _) = self.newest_version().map_err(refused)?;
-        Ok(operation(&object))
+        // It ends before the operation begins. Handlers take the object's lock.
+        let section = self.mask();
+        self.object
+            .with_newest(|object| {
+                drop(section);
+                operation(object)
+            })
+            .map_err(refused)
     }
 }
 

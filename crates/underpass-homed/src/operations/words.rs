@@ -1,5 +1,6 @@
 //! Arguments and results at interrupt level, as they lie in the six words of a request.
 
+use std::convert::Infallible;
 use underpass_shared::{Shareable, bytes_of, value_from};
 
 /// Bytes of arguments, and of results.
@@ -53,14 +54,10 @@ impl OperandReader {
 
     /// The next value. `None` if the bytes are no value of the type.
     pub fn take<T: Shareable>(&mut self) -> Option<T> {
-        let value: Result<_, ()> = value_from(|bytes| {
-            for byte in bytes {
-                let word = self.words.get(self.used / 8).ok_or(())?;
-                *byte = (word >> (self.used % 8 * 8)) as u8;
-                self.used += 1;
-            }
-            Ok(())
-        });
+        let bytes = self.words.map(u64::to_le_bytes);
+        let from = bytes.as_flattened().get(self.used..)?.get(..size_of::<T>())?;
+        self.used += size_of::<T>();
+        let value: Result<_, Infallible> = value_from(|place| Ok(place.write_copy_of_slice(from)));
         value.ok().flatten()
     }
 }
