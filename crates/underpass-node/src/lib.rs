@@ -13,6 +13,7 @@
 //! | `page/` | the page of a domain, and how processors change hands in shared memory |
 //! | `server/` | the server process |
 //! | `client/` | the part that lives in each domain |
+//! | `pinned/` | programs without the runtime, which the server pins to CPUs, and the jobserver |
 //!
 //! *Read first:* [the rules and their proof](policy), then [the page](page) and its proof.
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod client;
 #[cfg(not(underpass_loom))]
 mod messages;
 pub mod page;
+pub mod pinned;
 #[cfg(not(underpass_loom))]
 pub mod policy;
 #[cfg(not(underpass_loom))]

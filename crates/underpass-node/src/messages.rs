@@ -28,6 +28,9 @@ pub(crate) enum NodeMessage {
     Refused { version: u32 },
     /// Somebody asks for the status.
     Status,
+    /// The processes below the sender, which is no domain itself, are to take part with this
+    /// weight.
+    Pin { weight: u16 },
     /// The answer, in JSON.
     StatusIs(String),
 }
@@ -40,6 +43,7 @@ const HIDE: u32 = 5;
 const REFUSED: u32 = 6;
 const STATUS: u32 = 7;
 const STATUS_IS: u32 = 8;
+const PIN: u32 = 9;
 
 impl NodeMessage {
     /// The bytes of the message: words of 4 bytes, then perhaps a text.
@@ -57,6 +61,7 @@ impl NodeMessage {
             Self::Hide { place } => (vec![HIDE, *place as u32], ""),
             Self::Refused { version } => (vec![REFUSED, *version], ""),
             Self::Status => (vec![STATUS], ""),
+            Self::Pin { weight } => (vec![PIN, LAYOUT_VERSION, (*weight).into()], ""),
             Self::StatusIs(text) => (vec![STATUS_IS], text),
         };
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -82,6 +87,7 @@ impl NodeMessage {
             HIDE => Self::Hide { place: place(1)? },
             REFUSED => Self::Refused { version: word(1)? },
             STATUS => Self::Status,
+            PIN if word(1)? == LAYOUT_VERSION => Self::Pin { weight: u16::try_from(word(2)?).ok()? },
             STATUS_IS => Self::StatusIs(String::from_utf8(bytes.get(4..)?.to_vec()).ok()?),
             _ => return None,
         })
@@ -103,6 +109,7 @@ mod tests {
             NodeMessage::Hide { place: 1 },
             NodeMessage::Refused { version: 2 },
             NodeMessage::Status,
+            NodeMessage::Pin { weight: 7 },
             NodeMessage::StatusIs("{}".to_owned()),
         ] {
             assert_eq!(NodeMessage::decode(&message.encode()), Some(message));
@@ -111,7 +118,16 @@ mod tests {
 
     #[test]
     fn other_bytes_are_no_message() {
-        for words in [&[][..], &[0], &[99], &[SHOW], &[SHOW, 0], &[SHOW, 126], &[REGISTER, 99, 1, 0, 1, 0]] {
+        for words in [
+            &[][..],
+            &[0],
+            &[99],
+            &[SHOW],
+            &[SHOW, 0],
+            &[SHOW, 126],
+            &[REGISTER, 99, 1, 0, 1, 0],
+            &[PIN, 99, 1],
+        ] {
             let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
             assert_eq!(NodeMessage::decode(&bytes), None, "{words:?}");
         }

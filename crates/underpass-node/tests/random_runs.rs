@@ -87,6 +87,30 @@ fn no_processor_is_lost_or_doubled_when_calls_donate_theirs() {
     }
 }
 
+/// As many processors and domains as there may be, with ticks that fit the size. The counts are
+/// checked after each tick.
+#[test]
+fn no_processor_is_lost_or_doubled_on_machines_of_any_size() {
+    for (processors, domains, ticks) in [(1, 10, 1000), (16, 100, 500), (256, 2000, 100), (1024, 10_000, 40)]
+    {
+        let mut random = Random::new(u64::from(processors));
+        let mut world = World::new(processors, Rules::default(), 5 * MS, 7);
+        for _ in 0..domains {
+            world.add(behaviour(&mut random), terms(&mut random));
+        }
+        for tick in 0..ticks {
+            world.step();
+            if tick % 10 == 0 {
+                // One domain dies, and another one comes.
+                world.remove(random.below(world.domains.len() as u64) as usize);
+                world.add(behaviour(&mut random), terms(&mut random));
+            }
+        }
+        assert!(world.seen.decisions >= u64::from(processors), "{processors} processors");
+        assert_eq!(world.seen.too_long, [], "{processors} processors");
+    }
+}
+
 /// What domains get that always compute differs from their fair shares by a few slices, however
 /// long they run.
 #[test]

@@ -47,7 +47,7 @@ impl Node {
         let mut at = 0;
         while let Some(&decision) = all.get(at) {
             at += 1;
-            if let Decision::Ask { victim } = decision
+            if let Decision::Ask { victim, .. } = decision
                 && Some(victim) != stubborn
             {
                 self.policy.gave_way(victim, self.now, &mut self.out);
@@ -66,6 +66,12 @@ impl Node {
             all.extend(self.obey(stubborn));
         }
         all
+    }
+
+    /// The kernel's account of a domain.
+    fn account(&mut self, domain: DomainId, ran: u64, waited: u64) {
+        let time = ProcessorTime { ran: ran * MS, waited: waited * MS };
+        self.policy.account(domain, time, self.now, &mut self.out);
     }
 
     /// For so many milliseconds, the processor time that a domain holds.
@@ -163,7 +169,7 @@ fn the_borrower_is_asked_first_when_the_lender_goes_on() {
     assert_eq!((of_borrower.running, of_borrower.temporary), (1, 1));
 
     node.policy.recall(lender, node.now, &mut node.out);
-    assert_eq!(node.decided(), [Decision::Ask { victim: borrower }]);
+    assert_eq!(node.decided(), [Decision::Ask { victim: borrower, to: Some(lender) }]);
     node.policy.gave_way(borrower, node.now, &mut node.out);
     assert_eq!(node.decided(), [Decision::Grant { to: lender }]);
     assert_eq!((node.running(lender), node.running(other), node.running(borrower)), (1, 1, 0));
@@ -259,9 +265,11 @@ fn a_victim_that_keeps_its_processor_gets_the_least_and_something() {
     let mut node = Node::new(1);
     let stubborn = node.busy(Terms::default(), 1);
     let honest = node.busy(Terms::default(), 1);
-    let decided = node.pass(200, Some(stubborn));
+    let mut decided = node.pass(200, Some(stubborn));
     let seized = decided.iter().filter(|each| matches!(each, Decision::Seize { .. })).count();
     assert!(seized >= 3);
+    node.account(stubborn, 100, 90);
+    decided.extend(node.decided());
     let demoted = Decision::Demote { domain: stubborn, because: Disobedience::KeptAProcessor };
     assert_eq!(decided.iter().filter(|&&each| each == demoted).count(), 1, "it is told once");
     assert_eq!(node.policy.counts(stubborn).unwrap().obedience, Obedience::GetsLeast);
@@ -271,16 +279,30 @@ fn a_victim_that_keeps_its_processor_gets_the_least_and_something() {
 }
 
 #[test]
+fn a_victim_that_the_kernel_keeps_waiting_is_not_blamed() {
+    let mut node = Node::new(1);
+    let victim = node.busy(Terms::default(), 1);
+    node.busy(Terms::default(), 1);
+    for _ in 0..10 {
+        let decided = node.pass(100, Some(victim));
+        assert!(decided.iter().any(|each| matches!(each, Decision::Seize { .. })), "its processor is taken");
+        node.account(victim, 20, 70);
+        assert_eq!(node.policy.counts(victim).unwrap().obedience, Obedience::Obeys);
+    }
+}
+
+#[test]
 fn a_domain_that_obeys_again_has_its_weight_again() {
     let mut node = Node::new(1);
     let domain = node.busy(Terms::default(), 1);
     node.busy(Terms::default(), 1);
     node.pass(200, Some(domain));
+    node.account(domain, 100, 0);
     assert_eq!(node.policy.counts(domain).unwrap().obedience, Obedience::GetsLeast);
     let mut restored = false;
     for _ in 0..100 {
-        let ran = node.held(100, domain, None) * MS;
-        node.policy.account(domain, ProcessorTime { ran, waited: 0 }, node.now, &mut node.out);
+        let ran = node.held(100, domain, None);
+        node.account(domain, ran, 0);
         restored |= node.obey(None).contains(&Decision::Restore { domain });
     }
     assert!(restored);
@@ -297,8 +319,7 @@ fn the_kernels_accounts_show_who_lies() {
         let mut decided = Vec::new();
         for _ in 0..5 {
             decided.extend(node.pass(100, None));
-            let time = ProcessorTime { ran: ran * MS, waited: waited * MS };
-            node.policy.account(liar, time, node.now, &mut node.out);
+            node.account(liar, ran, waited);
             decided.extend(node.obey(None));
         }
         decided.into_iter().find_map(|each| match each {
@@ -385,6 +406,42 @@ fn a_processor_that_a_domain_gave_another_by_itself_is_that_ones() {
     assert_eq!(node.policy.free() + node.running(giver) + node.running(taker), 2);
 }
 
+/// A victim that runs on both processors, and a domain for which it was asked for one.
+fn victim_and_other(node: &mut Node) -> (DomainId, DomainId) {
+    let victim = node.busy(Terms::default(), 2);
+    let other = node.add(Terms::default());
+    node.decided();
+    // The slice of the victim ends, and the other has nothing yet.
+    node.pass(100, None);
+    node.policy.report(other, 1, 0, node.now, &mut node.out);
+    node.policy.look(node.now, &mut node.out);
+    assert_eq!(node.decided(), [Decision::Ask { victim, to: Some(other) }]);
+    assert_eq!(node.policy.counts(victim).unwrap().asked, 1);
+    (victim, other)
+}
+
+#[test]
+fn a_victim_that_gives_the_other_domain_its_processor_has_answered() {
+    for is_given_back in [false, true] {
+        let mut node = Node::new(2);
+        let (victim, other) = victim_and_other(&mut node);
+        assert!(node.policy.is_asked_for(victim, other));
+        node.policy.answered(victim, other, node.now);
+        assert!(!node.policy.is_asked_for(victim, other));
+        // The other domain may have given it back by the next look.
+        let holds = if is_given_back { [(victim, 2), (other, 0)] } else { [(victim, 1), (other, 1)] };
+        node.policy.observe(&holds, node.now, &mut node.out);
+        node.policy.report(other, 0, 0, node.now, &mut node.out);
+        let counts = node.policy.counts(victim).unwrap();
+        assert_eq!((counts.running, counts.asked, node.running(other)), (holds[0].1, 0, holds[1].1));
+        // Nobody is blamed for it, and nothing is seized.
+        assert!(!node.pass(100, None).iter().any(|decision| matches!(decision, Decision::Seize { .. })));
+        // It answers once.
+        node.policy.answered(victim, other, node.now);
+        assert_eq!(node.policy.free() + node.running(victim) + node.running(other), 2);
+    }
+}
+
 #[test]
 fn a_domain_with_more_than_there_is_is_asked_for_it() {
     let mut node = Node::new(1);
@@ -392,7 +449,7 @@ fn a_domain_with_more_than_there_is_is_asked_for_it() {
     node.decided();
     node.policy.observe(&[(other, 1)], node.now, &mut node.out);
     assert_eq!(node.policy.surplus(), 1);
-    assert_eq!(node.decided(), [Decision::Ask { victim: other }]);
+    assert_eq!(node.decided(), [Decision::Ask { victim: other, to: None }]);
     node.policy.observe(&[(other, 0)], node.now, &mut node.out);
     assert_eq!((node.policy.surplus(), node.running(one), node.running(other)), (0, 1, 0));
 }

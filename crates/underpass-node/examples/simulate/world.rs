@@ -92,7 +92,7 @@ impl World {
         self.seen.decisions += out.len() as u64;
         for &decision in out {
             match decision {
-                Decision::Ask { victim } => {
+                Decision::Ask { victim, .. } => {
                     self.seen.preemptions += 1;
                     // A safe point comes at once, or up to two ticks later.
                     let at = self.now + self.random.below(3) * self.tick;

@@ -2,8 +2,10 @@
 
 use crate::client::others::Others;
 use crate::page::layout::{PLACES, SERVER};
-use crate::page::{PageLink, PageWords};
+use crate::page::{GatePass, PageLink, PageWords, RegistrationGate};
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::futex::{self, FutexScope};
@@ -15,16 +17,20 @@ use underpass_seam::TryLock;
 pub struct DomainClient {
     /// The mappings, once the first server was found. They stay.
     mappings: OnceLock<Mappings>,
-    /// The place, and above it the generation. 0 without a server.
-    identity: AtomicU64,
+    /// The registration: the place, and above it the generation.
+    gate: RegistrationGate,
     /// The processors of the machine, as the server says.
     pub(super) processors: AtomicU32,
     /// By place: how many processors are owed, for what that domain or the server has asked.
     pub(super) owed: [AtomicU32; PLACES],
     /// The sum of all that is owed.
     pub(super) owed_in_all: AtomicU32,
-    /// By place: for how many lent processors the domain there was asked.
-    pub(super) recalled: [AtomicU32; PLACES],
+    /// The place and the generation of the domain for which the server has asked. 0 if it named
+    /// none.
+    pub(super) beneficiary: AtomicU64,
+    /// By place: for how many lent processors the domain there was asked, and above it the
+    /// generation of that domain.
+    pub(super) recalled: [AtomicU64; PLACES],
     /// Held by the thread that settles.
     pub(super) settling: TryLock<()>,
     /// From which place on the next idle processor looks for a domain that wants it.
@@ -34,6 +40,8 @@ pub struct DomainClient {
     pub(super) heartbeat: AtomicU64,
     pub(super) heartbeat_at: AtomicU64,
     pub(super) wanted: AtomicU32,
+    /// Of the monitor alone: when it last had the taker look at the server.
+    pub(super) looked_at: AtomicU64,
 }
 
 /// The pages, as they are mapped.
@@ -66,20 +74,36 @@ pub(super) struct Session {
     pub(super) most: u32,
 }
 
+/// A registration that does not end while this lives.
+#[derive(Debug)]
+pub(super) struct ActiveSession {
+    session: Session,
+    _pass: GatePass<'static>,
+}
+
+impl Deref for ActiveSession {
+    type Target = Session;
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
 impl DomainClient {
     fn new() -> Self {
         Self {
             mappings: OnceLock::new(),
-            identity: AtomicU64::new(0),
+            gate: RegistrationGate::default(),
             processors: AtomicU32::new(0),
             owed: [const { AtomicU32::new(0) }; PLACES],
             owed_in_all: AtomicU32::new(0),
-            recalled: [const { AtomicU32::new(0) }; PLACES],
+            beneficiary: AtomicU64::new(0),
+            recalled: [const { AtomicU64::new(0) }; PLACES],
             settling: TryLock::new(()),
             next: AtomicUsize::new(0),
             heartbeat: AtomicU64::new(0),
             heartbeat_at: AtomicU64::new(0),
             wanted: AtomicU32::new(0),
+            looked_at: AtomicU64::new(0),
         }
     }
 
@@ -93,25 +117,39 @@ impl DomainClient {
         Ok(self.mappings.get_or_init(|| new))
     }
 
-    /// The registration, if there is one.
+    /// The registration, if there is one, for a thread that only reads.
     #[inline]
     pub(super) fn session(&'static self) -> Option<Session> {
-        // SYNC with `identity` store in `set_identity`: the mappings of this registration.
-        let identity = self.identity.load(Ordering::Acquire);
-        if identity == 0 {
-            return None;
-        }
-        let (place, generation) = ((identity as u32) as usize, (identity >> 32) as u32);
-        // Relaxed: it was stored before the identity.
+        self.session_of(self.gate.registration()?)
+    }
+
+    /// The registration, if there is one, for a thread that moves processors or publishes.
+    pub(super) fn active_session(&'static self) -> Option<ActiveSession> {
+        let pass = self.gate.enter()?;
+        Some(ActiveSession { session: self.session_of(pass.registration())?, _pass: pass })
+    }
+
+    fn session_of(&'static self, registration: NonZeroU64) -> Option<Session> {
+        let bits = registration.get();
+        let (place, generation) = ((bits as u32) as usize, (bits >> 32) as u32);
+        // Relaxed: it was stored before the gate was opened.
         let most = self.processors.load(Ordering::Relaxed);
         Some(Session { pages: self.mappings.get()?, place, generation, most })
     }
 
-    /// The domain is at this place from now on, or at none.
-    pub(super) fn set_identity(&self, registered: Option<(usize, u32)>) {
-        let bits = registered.map_or(0, |(place, generation)| place as u64 | u64::from(generation) << 32);
-        // SYNC with `identity` load in `session`.
-        self.identity.store(bits, Ordering::Release);
+    /// The domain is registered as `session` says from now on.
+    pub(super) fn begin_session(&self, session: &Session) {
+        let bits = session.place as u64 | u64::from(session.generation) << 32;
+        // The place of a domain is never 0.
+        if let Some(registration) = NonZeroU64::new(bits) {
+            self.gate.open(registration);
+        }
+    }
+
+    /// The domain is not registered any more. On return no thread acts for the registration.
+    pub(super) fn end_session(&self) {
+        // Those that are inside are in a bounded number of steps.
+        self.gate.close(std::thread::yield_now);
     }
 
     /// Whether this domain is registered with a server.

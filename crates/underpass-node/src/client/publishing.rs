@@ -2,7 +2,7 @@
 
 use crate::client::domain_client::{DomainClient, Session};
 use crate::page::layout::{SERVER, at, head, row};
-use crate::page::{PageView, PageWords};
+use crate::page::{PageView, PageWords, ReadyChange, publish_ready};
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Pool, ProcessorSharing};
@@ -11,6 +11,10 @@ use underpass_processor::{Pool, ProcessorSharing};
 /// ns. With a tick of the monitor it is well below 200 ms.
 const SILENCE: u64 = 150_000_000;
 
+/// The taker of a domain whose threads run looks so often whether its server has ended, in ns. A
+/// server that is killed rings nobody, and a domain that wants nothing expects no sign of life.
+const LOOK: u64 = 1_000_000_000;
+
 impl ProcessorSharing for DomainClient {
     fn review(&self, pool: &'static Pool) {
         super::domain_client::client().look_for_server(pool);
@@ -18,6 +22,13 @@ impl ProcessorSharing for DomainClient {
 
     fn publish(&self, pool: &Pool, wanted: u32) {
         super::domain_client::client().publish_wanted(pool, wanted);
+    }
+
+    fn want(&self, pool: &Pool) {
+        let client = super::domain_client::client();
+        if let Some(session) = client.active_session() {
+            client.request(&session, pool);
+        }
     }
 
     fn idle(&self, pool: &Pool) {
@@ -34,35 +45,41 @@ impl ProcessorSharing for DomainClient {
 }
 
 impl DomainClient {
+    /// Publishes what the domain wants now. If it has begun to want a processor, asks the borrowers
+    /// and the server for one. Any thread does this.
+    pub(super) fn request(&'static self, session: &Session, pool: &Pool) {
+        if publish_ready(session.pages, || pool.wanted(), now_ns) == ReadyChange::Begins {
+            self.recall(session, pool.wanted());
+            ring_server(session);
+        }
+    }
+
+    /// What the monitor does at each tick.
     fn publish_wanted(&'static self, pool: &Pool, wanted: u32) {
-        let Some(session) = self.session() else { return };
+        let Some(session) = self.active_session() else { return };
         self.settle(&session, pool);
         let page = session.pages;
         let is_alone = page.read(head::ALONE) != 0;
         let now = now_ns();
+        session.publish_running(pool);
+        self.request(&session, pool);
+        if now.saturating_sub(self.looked_at.load(Ordering::Relaxed)) >= LOOK {
+            self.looked_at.store(now, Ordering::Relaxed);
+            ring_taker(&session);
+        }
         // Relaxed, all of the monitor's own.
         let before = self.wanted.swap(wanted, Ordering::Relaxed);
-        // SYNC with the reads of these words by the server and by idle processors: they are hints.
-        page.word(head::RUNNING).store(pool.running() as u64, Ordering::Release);
-        let since = match (wanted, before) {
-            (0, _) => 0,
-            (_, 0) => now,
-            _ => page.read(head::WAITING_SINCE).max(1),
-        };
-        page.word(head::WAITING_SINCE).store(since, Ordering::Release);
-        page.word(head::READY).store(wanted.into(), Ordering::Release);
         if wanted == 0 {
             return;
         }
+        // The taker may wait for memory, and so for an activation that waits for a processor.
+        session.take_all(pool);
         let heartbeat = session.page_of(SERVER).read(head::HEARTBEAT);
         let beats = self.heartbeat.swap(heartbeat, Ordering::Relaxed) != heartbeat;
         if before == 0 || beats {
             self.heartbeat_at.store(now, Ordering::Relaxed);
         }
-        if before == 0 {
-            self.recall(&session, wanted);
-        }
-        if before == 0 || !beats {
+        if !beats {
             ring_server(&session);
         }
         let silent = now.saturating_sub(self.heartbeat_at.load(Ordering::Relaxed)) >= SILENCE;

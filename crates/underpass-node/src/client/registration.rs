@@ -87,9 +87,9 @@ impl DomainClient {
         self.owe_nothing();
         self.wanted.store(0, Ordering::Relaxed);
         self.processors.store(processors, Ordering::Relaxed);
-        self.set_identity(Some((place, generation)));
-        socket.send(&NodeMessage::Mapped.encode(), &[])?;
         let session = Session { pages, place, generation, most: processors };
+        self.begin_session(&session);
+        socket.send(&NodeMessage::Mapped.encode(), &[])?;
         Ok(Taker::new(self, session, pool))
     }
 }

@@ -3,8 +3,8 @@
 use crate::client::domain_client::{DomainClient, Session};
 use crate::client::giving::bell_for;
 use crate::messages::{LONGEST, NodeMessage};
-use crate::page::layout::{PLACES, SERVER, TransferKind, head};
-use crate::page::{PageLink, PageView, PageWords, take};
+use crate::page::layout::{PLACES, SERVER, head};
+use crate::page::{PageLink, PageView, PageWords};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -16,6 +16,10 @@ use underpass_processor::Pool;
 /// For so long a new registration waits for its first processors before it goes by what it holds,
 /// in ns. Meanwhile it goes by its local invariant.
 const FIRST: u64 = 50_000_000;
+
+/// The time between two looks for the server's end, while the domain is alone or its threads run,
+/// in ns. A server that is killed rings nobody.
+const NEXT_LOOK: u64 = 1_000_000_000;
 
 /// The state of the taker's kernel thread.
 pub(super) struct Taker {
@@ -29,6 +33,12 @@ pub(super) struct Taker {
     heartbeat: u64,
     /// Until when it waits for its first processors.
     begins: Option<u64>,
+    /// The value of each bell, with its place. It has room for all, and so have the next two: an
+    /// activation that waits for this thread may hold the lock of the allocator.
+    bells: Vec<(usize, u32)>,
+    /// The links to all others, as the last look found them, that to the server first.
+    links: Vec<PageLink>,
+    watch: Watch<'static>,
 }
 
 /// Whether the registration goes on.
@@ -41,58 +51,72 @@ enum Server {
 impl Taker {
     pub(super) fn new(client: &'static DomainClient, session: Session, pool: &'static Pool) -> Self {
         let begins = Some(now_ns() + FIRST);
-        Self { client, session, pool, answered: vec![(0, 0); PLACES], heartbeat: 0, begins }
+        let own = watched(&session, session.place, 0);
+        Self {
+            client,
+            session,
+            pool,
+            answered: vec![(0, 0); PLACES],
+            heartbeat: 0,
+            begins,
+            bells: Vec::with_capacity(PLACES),
+            links: Vec::with_capacity(PLACES),
+            watch: Watch::with_room(own),
+        }
     }
 
     /// Runs until the server has ended, and leaves the domain without one.
     pub(super) fn run(mut self, socket: &Socket) {
+        // Between two hops of a processor that changes hands, nobody should wait for a slice.
+        let _ = underpass_os::thread::shorten_slice();
         loop {
-            let bells = self.bells();
+            self.read_bells();
+            self.answer_all();
+            self.session.take_from(self.pool, self.links.iter().copied());
             if self.read_messages(socket) == Server::Gone {
                 break;
             }
-            self.serve_links();
             self.come_back();
             self.client.give_idle(self.pool);
-            self.sleep(&bells);
+            self.sleep();
         }
         // The order matters: the domain goes by its own maximum before what it holds is forgotten.
+        // And no thread is between two steps that change what it holds.
         self.pool.set_limited(false, None);
-        self.client.set_identity(None);
+        self.client.end_session();
         self.pool.set_limited(false, Some(0));
         self.client.owe_nothing();
         let _ = self.session.pages.own.hide();
     }
 
-    /// Step 1 of the sleep: the value of each bell, with its place.
-    fn bells(&self) -> Vec<(usize, u32)> {
-        let bell = bell_for(&self.session);
-        let value = |place: usize| match place == self.session.place {
-            true => self.session.pages.read(bell),
-            false => self.session.page_of(place).read(bell),
-        };
-        let there = |&place: &usize| {
-            place == SERVER || place == self.session.place || self.session.link(place).is_some()
-        };
-        (0..PLACES).filter(there).map(|place| (place, value(place) as u32)).collect()
+    /// Step 1 of the sleep. The server's bell comes first: a link that changes after the look at it
+    /// is rung there.
+    fn read_bells(&mut self) {
+        let (session, bell) = (&self.session, bell_for(&self.session));
+        let value = |place| session.page_of(place).read(bell) as u32;
+        self.links.clear();
+        self.bells.clear();
+        self.bells.push((session.place, session.pages.read(bell) as u32));
+        self.bells.push((SERVER, value(SERVER)));
+        self.links.extend(session.link(SERVER));
+        for link in session.links_from(0) {
+            self.bells.push((link.place, value(link.place)));
+            self.links.push(link);
+        }
     }
 
     /// Step 3 of the sleep.
-    fn sleep(&self, bells: &[(usize, u32)]) {
-        let bell = bell_for(&self.session);
-        let watched = |&(place, expected): &(usize, u32)| Watched {
-            word: match place == self.session.place {
-                true => self.session.pages.own.futex(bell),
-                false => self.session.pages.others.futex(place, bell),
-            },
-            expected,
-            scope: FutexScope::Shared,
-        };
-        let mut words = bells.iter().map(watched);
+    fn sleep(&mut self) {
+        let session = &self.session;
+        let mut words = self.bells.iter().map(|&(place, expected)| watched(session, place, expected));
         let Some(first) = words.next() else { return };
-        let mut watch = Watch::of(first);
-        words.for_each(|word| watch.push(word));
-        watch.wait(self.begins);
+        self.watch.begin_again(first);
+        words.for_each(|word| self.watch.push(word));
+        let is_alone = session.pages.read(head::ALONE) != 0;
+        // A domain whose threads run looks as well, though it wants nothing and rings nobody.
+        let looks = is_alone || self.pool.running() > 0;
+        let next_look = || looks.then(|| now_ns() + NEXT_LOOK);
+        self.watch.wait(self.begins.or_else(next_look));
     }
 
     /// Reads what the server has sent.
@@ -117,16 +141,10 @@ impl Taker {
         }
     }
 
-    /// Takes what was given, and owes what was asked for.
-    fn serve_links(&mut self) {
-        let server = self.session.link(SERVER);
-        for link in server.into_iter().chain(self.session.links_from(0)) {
-            let page = self.session.page_of(link.place);
-            for kind in TransferKind::ALL {
-                while take(self.session.pages, &page, &link, kind, self.session.most) {
-                    self.pool.add_processor();
-                }
-            }
+    /// Owes what others have asked for.
+    fn answer_all(&mut self) {
+        for at in 0..self.links.len() {
+            let link = self.links[at];
             self.answer(&link);
         }
     }
@@ -148,6 +166,9 @@ impl Taker {
             false => (self.session.borrowed(link.place).max(0) as u32)
                 .saturating_sub(self.client.owed[link.place].load(Ordering::Relaxed)),
         };
+        if link.place == SERVER && new > 0 {
+            self.client.note_beneficiary(&self.session, link, (new == 1).then_some(asked));
+        }
         for _ in 0..new.min(most) {
             if !self.client.owe(self.pool, link.place) {
                 return;
@@ -172,4 +193,14 @@ impl Taker {
             self.pool.set_limited(true, None);
         }
     }
+}
+
+/// The bell of the domain at `place`, as this one sleeps on it.
+fn watched(session: &Session, place: usize, expected: u32) -> Watched<'static> {
+    let bell = bell_for(session);
+    let word = match place == session.place {
+        true => session.pages.own.futex(bell),
+        false => session.pages.others.futex(place, bell),
+    };
+    Watched { word, expected, scope: FutexScope::Shared }
 }

@@ -17,13 +17,15 @@ pub const LAYOUT_VERSION: u32 = 1;
 pub mod head {
     /// The size of the ready queue.
     pub const READY: usize = 0;
-    /// Since when the ready queue has not been empty, in ns of the monotonic clock. 0 if it is
-    /// empty.
+    /// Since when the ready queue has not been empty, in ns of the monotonic clock. It says nothing
+    /// while the queue is empty.
     pub const WAITING_SINCE: usize = 1;
     /// How many activations run.
     pub const RUNNING: usize = 2;
     /// 1 while the domain goes by its local invariant alone.
     pub const ALONE: usize = 3;
+    /// How many activations wait for a processor.
+    pub const PARKED: usize = 4;
     /// In the server's page: it grows while the server lives and any domain wants a processor.
     pub const HEARTBEAT: usize = 8;
     /// In the server's page: how many domains want a processor.
@@ -46,6 +48,9 @@ pub mod row {
     pub const ASKED: usize = 5;
     /// What that domain sleeps on.
     pub const BELL: usize = 6;
+    /// In the server's page: for which domain it has asked that one last, and the number of the
+    /// ask.
+    pub const BENEFICIARY: usize = 7;
 }
 
 const WORDS_OF_ROW: usize = 8;

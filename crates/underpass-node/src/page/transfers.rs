@@ -1,9 +1,13 @@
 //! The steps by which a processor changes hands: G2, G3, T1 to T3. The permits' word has G1 and T4.
 
-use crate::page::layout::{TransferKind, at, row};
+use crate::page::layout::{PLACES, TransferKind, at, row};
 use crate::page::link_word::{self, LinkWord};
 use crate::page::words::{PageView, PageWords};
 use underpass_seam::atomic::Ordering;
+
+/// The bits of a place, beside the number of an ask.
+const PLACE_BITS: u32 = 8;
+const _: () = assert!(PLACES <= 1 << PLACE_BITS);
 
 /// The two ends of a link, as its owner sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +87,38 @@ pub fn ask(page: &impl PageWords, link: &PageLink) {
 pub fn asked_by(other: &impl PageView, link: &PageLink) -> u32 {
     let asked = LinkWord::unpack(other.read(at(link.own_place, row::ASKED)));
     if asked.generation == link.own_generation { asked.count } else { 0 }
+}
+
+/// As [`ask`], and names the domain for which: its place and its generation. The asked one may give
+/// that domain its processor itself. One thread at a time asks in this way.
+pub fn ask_for(page: &impl PageWords, link: &PageLink, beneficiary: Option<(usize, u32)>) {
+    // Relaxed: only this thread asks.
+    let asked = LinkWord::unpack(page.word(at(link.place, row::ASKED)).load(Ordering::Relaxed));
+    let number = if asked.generation == link.generation { asked.count.wrapping_add(1) } else { 1 };
+    let bits = beneficiary.map_or(0, |(place, generation)| {
+        LinkWord { count: number << PLACE_BITS | place as u32, generation, closed: false }.pack()
+    });
+    // SYNC with the read in `beneficiary_of`, behind the ask.
+    page.word(at(link.place, row::BENEFICIARY)).store(bits, Ordering::Release);
+    ask(page, link);
+}
+
+/// The domain for which `other` has asked the owner of `page` for the `number`th time, if `other`
+/// has named one and it is still there.
+pub fn beneficiary_of(
+    page: &impl PageView,
+    other: &impl PageView,
+    link: &PageLink,
+    number: u32,
+) -> Option<PageLink> {
+    let named = LinkWord::unpack(other.read(at(link.own_place, row::BENEFICIARY)));
+    let place = (named.count & ((1 << PLACE_BITS) - 1)) as usize;
+    // A later ask has another number, in as many bits as there is room for.
+    if place == 0 || place >= PLACES || named.count >> PLACE_BITS != number << PLACE_BITS >> PLACE_BITS {
+        return None;
+    }
+    let found = PageLink::read(page, link.own_place, link.own_generation, place)?;
+    (found.generation == named.generation).then_some(found)
 }
 
 /// Has the domain at `place` look at the owner's words for it. The caller wakes the sleepers of the

@@ -34,10 +34,13 @@ pub enum Decision {
         to: DomainId,
     },
     /// The victim is to give way at its next safe point, and
-    /// [`gave_way`](super::NodePolicy::gave_way) is to be called then.
+    /// [`gave_way`](super::NodePolicy::gave_way) is to be called then, or
+    /// [`answered`](super::NodePolicy::answered) if it has given the processor to `to` by itself.
     Ask {
         /// The domain that gives a processor up.
         victim: DomainId,
+        /// The domain that gets it, unless it becomes free.
+        to: Option<DomainId>,
     },
     /// The victim did not give way within [`Rules::grace`](super::Rules::grace). From now on it has
     /// one processor less, and what it goes on running is in excess.

@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 /// for ms in 1..=900 {
 ///     policy.look(ms * 1_000_000, &mut out);
 ///     for decision in std::mem::take(&mut out) {
-///         if let Decision::Ask { victim } = decision {
+///         if let Decision::Ask { victim, .. } = decision {
 ///             policy.gave_way(victim, ms * 1_000_000, &mut out);
 ///         }
 ///     }
@@ -181,12 +181,17 @@ impl NodePolicy {
         let most = self.virtual_now + self.most_debt(index);
         let entry = &mut self.domains[index as usize];
         let wants = entry.wants();
+        let kept = entry.record.take_kept(time);
         let (fault, excess) = entry.record.judge(time, wants, self.now);
         // What it ran in excess it has had.
         let excess = entry.virtual_of(excess);
         entry.virtual_time = (entry.virtual_time + excess).min(most.max(entry.virtual_time));
+        for _ in 0..kept {
+            self.blame(index, Disobedience::KeptAProcessor, out);
+        }
         match fault {
             Some(fault) => self.blame(index, fault, out),
+            None if kept > 0 => {}
             None => {
                 let change = self.domains[index as usize].record.obeyed(self.now);
                 self.changed_obedience(index, &change, None, out);

@@ -51,6 +51,8 @@ pub(super) struct Record {
     granted: u64,
     granted_at: u64,
     judged_at: u64,
+    /// The processors that were taken from it since it was last judged, as it had not given them.
+    kept: u32,
     /// Whether it has wanted more than it had ever since it was last judged.
     pub(super) always_wanted: bool,
 }
@@ -67,6 +69,7 @@ impl Record {
             granted: 0,
             granted_at: now,
             judged_at: now,
+            kept: 0,
             always_wanted: false,
         }
     }
@@ -79,6 +82,18 @@ impl Record {
     pub(super) fn hold(&mut self, processors: u32, now: u64) {
         self.granted += (now - self.granted_at) * u64::from(processors);
         self.granted_at = now;
+    }
+
+    /// A processor was taken from it, as it had not given it in time.
+    pub(super) fn keep(&mut self) {
+        self.kept += 1;
+    }
+
+    /// The processors that it has kept although it could have given them, since it was last judged.
+    /// One that the kernel kept waiting for most of this time could not.
+    pub(super) fn take_kept(&mut self, time: ProcessorTime) -> u32 {
+        let kept = std::mem::take(&mut self.kept);
+        if time.ran >= time.waited { kept } else { 0 }
     }
 
     /// Compares the kernel's account with what was granted. Returns a fault, and the time that it
@@ -106,6 +121,7 @@ impl Record {
     /// Begins to compare anew.
     pub(super) fn excuse(&mut self, now: u64) {
         (self.granted, self.judged_at, self.always_wanted) = (0, now, false);
+        self.kept = 0;
     }
 
     /// Counts a fault.
@@ -158,5 +174,10 @@ mod tests {
         record.hold(1, 100_000_000);
         let time = ProcessorTime { ran: 0, waited: 90_000_000 };
         assert_eq!(record.judge(time, true, 100_000_000), (None, 0));
+        record.keep();
+        assert_eq!(record.take_kept(time), 0);
+        assert_eq!(record.take_kept(ProcessorTime { ran: 90_000_000, waited: 0 }), 0, "it is forgotten");
+        record.keep();
+        assert_eq!(record.take_kept(ProcessorTime { ran: 90_000_000, waited: 80_000_000 }), 1);
     }
 }

@@ -3,7 +3,6 @@
 use super::decision::{Decision, DomainId};
 use super::domain_entry::DomainEntry;
 use super::node_policy::NodePolicy;
-use super::obedience::Disobedience;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// A domain was asked for a processor.
@@ -35,6 +34,18 @@ impl Asks {
         self.list.is_empty()
     }
 
+    /// Where the ask of this victim for this domain is. The domain may have come to another
+    /// processor since, so that the ask is for nobody.
+    fn position(&self, victim: u32, to: u32) -> Option<usize> {
+        let of = |to| self.list.iter().position(|ask| ask.victim == victim && ask.to == to);
+        of(Some(to)).or_else(|| of(None))
+    }
+
+    /// If the victim was asked for a processor for this domain, it is asked no more.
+    fn take_for(&mut self, victim: u32, to: u32) -> Option<Ask> {
+        self.position(victim, to).and_then(|at| self.list.remove(at))
+    }
+
     fn take_of(&mut self, victim: u32) -> Option<Ask> {
         let at = self.list.iter().position(|ask| ask.victim == victim)?;
         self.list.remove(at)
@@ -52,6 +63,30 @@ impl NodePolicy {
         self.charge(index);
         self.hand_over(ask, out);
         self.serve(out);
+    }
+
+    /// The victim has given the domain `to` the processor by itself for which it was asked. Call it
+    /// before [`observe`](Self::observe) says who has the processor by now: `to` may have given it
+    /// on.
+    ///
+    /// If the victim was not asked for that, or has been blamed already, nothing changes.
+    pub fn answered(&mut self, victim: DomainId, to: DomainId, now: u64) {
+        self.advance(now);
+        let (Some(victim), Some(to)) = (self.find(victim), self.find(to)) else { return };
+        let Some(ask) = self.asks.take_for(victim, to) else { return };
+        self.domains[victim as usize].asked -= 1;
+        self.refile(victim);
+        if ask.to.is_some() {
+            self.domains[to as usize].coming -= 1;
+            self.refile(to);
+        }
+    }
+
+    /// Whether the victim was asked for a processor for the domain `to`, and has not answered.
+    #[must_use]
+    pub fn is_asked_for(&self, victim: DomainId, to: DomainId) -> bool {
+        let (Some(victim), Some(to)) = (self.find(victim), self.find(to)) else { return false };
+        self.asks.position(victim, to).is_some()
     }
 
     /// Takes an ask of this victim back.
@@ -92,7 +127,8 @@ impl NodePolicy {
             self.charge(ask.victim);
             out.push(Decision::Seize { victim: self.id(ask.victim) });
             self.hand_over(ask, out);
-            self.blame(ask.victim, Disobedience::KeptAProcessor, out);
+            // It is blamed once the kernel's account says whether it could have obeyed.
+            self.domains[ask.victim as usize].record.keep();
         }
     }
 
@@ -179,7 +215,7 @@ impl NodePolicy {
             self.domains[to as usize].coming += 1;
             self.refile(to);
         }
-        out.push(Decision::Ask { victim: self.id(victim) });
+        out.push(Decision::Ask { victim: self.id(victim), to: to.map(|to| self.id(to)) });
     }
 
     /// All domains that could be asked for a processor. The one that is ahead of the others, with

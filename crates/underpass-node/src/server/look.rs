@@ -1,7 +1,7 @@
 //! A look of the server: what domains hold and want, and what follows.
 
 use crate::page::layout::{SERVER, TransferKind, head};
-use crate::page::{PageView, PageWords, Snapshot, ask, give, take};
+use crate::page::{PageView, PageWords, Snapshot, ask_for, give, take};
 use crate::policy::{Decision, DomainId};
 use crate::server::member::RegisteredDomain;
 use crate::server::node_server::NodeServer;
@@ -11,6 +11,15 @@ use underpass_os::clock::now_ns;
 
 /// The time between two questions for the kernel's accounts, in ns.
 const ACCOUNTS: u64 = 100_000_000;
+
+/// An ask for a domain with a page, to which the victim may give the processor by itself.
+#[derive(Debug)]
+pub(super) struct AskedFor {
+    victim: DomainId,
+    to: DomainId,
+    /// What `given_to` of the victim says once it has.
+    given: u32,
+}
 
 /// What the server remembers of its looks.
 #[derive(Debug, Default)]
@@ -49,12 +58,15 @@ impl NodeServer {
         self.take_returned();
         self.looks.stale = !self.observe(now);
         self.report(now);
-        self.account(now);
         self.policy.look(now, &mut self.decided);
         self.carry_out();
         // SYNC with the reads by idle processors of domains: a hint.
         self.page.word(head::WANTED).store(self.looks.wanting, Ordering::Release);
         self.ring_idle_and_alone();
+        self.pinned.carry_out();
+        // The kernel's accounts take long to read, and nobody waits for them.
+        self.account(now);
+        self.carry_out();
     }
 
     /// Domains that say that they are alone are excused if this server was silent indeed. One that
@@ -88,6 +100,8 @@ impl NodeServer {
         let parties: Vec<(usize, &Memory)> = std::iter::once((SERVER, &self.page))
             .chain(self.registered().map(|(member, _)| (member.place, &member.page)))
             .collect();
+        // Read before the snapshot, which so has what they count.
+        let answered = self.answered();
         let Some(seen) = Snapshot::take(&parties) else { return false };
         let most = self.processors;
         let mut holds = Vec::with_capacity(parties.len());
@@ -98,6 +112,11 @@ impl NodeServer {
             let coming = seen.coming(party, most);
             holds.extend(member.id.map(|id| (id, (member.held + coming).min(most))));
         }
+        for (victim, to) in answered {
+            self.policy.answered(victim, to, now);
+        }
+        self.asked_for.retain(|ask| self.policy.is_asked_for(ask.victim, ask.to));
+        holds.extend(self.pinned.holds());
         self.policy.observe(&holds, now, &mut self.decided);
         true
     }
@@ -114,7 +133,14 @@ impl NodeServer {
             wanting += u64::from(ready > 0);
             self.policy.report(id, ready, waited, now, &mut self.decided);
         }
-        self.looks.wanting = wanting;
+        let pinned = self.report_pinned(now);
+        // SYNC with the reads by idle processors of domains: a hint. The server wants processors
+        // for pinned domains.
+        self.page.word(head::READY).store(pinned, Ordering::Release);
+        self.looks.wanting = wanting + pinned;
+        if self.looks.wanting > 0 && self.policy.free() == 0 {
+            self.take_idle_pinned();
+        }
     }
 
     /// Step 3: compares with the kernel's accounts.
@@ -131,19 +157,29 @@ impl NodeServer {
                 _ => self.policy.excuse(id, now),
             }
         }
+        self.account_pinned(now);
     }
 
     /// Step 4: does what the policy has decided.
     fn carry_out(&mut self) {
         for decision in std::mem::take(&mut self.decided) {
+            if self.carry_out_pinned(&decision) {
+                continue;
+            }
             match decision {
                 Decision::Grant { to } => self.with(to, |server, member| {
                     // It fails only if the domain itself has closed its row.
                     give(&server.page, &member.link(server.generation), TransferKind::Kept);
                 }),
-                Decision::Ask { victim } => self.with(victim, |server, member| {
-                    ask(&server.page, &member.link(server.generation));
-                }),
+                Decision::Ask { victim, to } => {
+                    // A program without the runtime has no page.
+                    let of = |to: &RegisteredDomain| (to.place, to.generation);
+                    let beneficiary = to.and_then(|to| self.member(to)).map(of);
+                    self.note_ask(victim, to);
+                    self.with(victim, |server, member| {
+                        ask_for(&server.page, &member.link(server.generation), beneficiary);
+                    });
+                }
                 Decision::Demote { domain, because } => self.with(domain, |_, member| {
                     eprintln!("underpass node: process {} gets the least: {because:?}", member.pid);
                 }),
@@ -156,12 +192,36 @@ impl NodeServer {
         }
     }
 
+    /// Remembers how many processors the victim has to have given `to` when it has answered.
+    fn note_ask(&mut self, victim: DomainId, to: Option<DomainId>) {
+        let Some(to) = to else { return };
+        let (Some(of_victim), Some(of_to)) = (self.member(victim), self.member(to)) else { return };
+        let before = self.asked_for.iter().filter(|ask| ask.victim == victim && ask.to == to).count();
+        let given = of_victim.given_to(of_to.place).wrapping_add(before as u32 + 1);
+        self.asked_for.push(AskedFor { victim, to, given });
+    }
+
+    /// Which victims have given the domain for which they were asked a processor since.
+    fn answered(&self) -> Vec<(DomainId, DomainId)> {
+        let has_answered = |ask: &&AskedFor| {
+            let (Some(victim), Some(to)) = (self.member(ask.victim), self.member(ask.to)) else {
+                return false;
+            };
+            (victim.given_to(to.place).wrapping_sub(ask.given) as i32) >= 0
+        };
+        self.asked_for.iter().filter(has_answered).map(|ask| (ask.victim, ask.to)).collect()
+    }
+
     /// Does something to the domain of this name, and wakes it.
     fn with(&self, id: DomainId, what: impl FnOnce(&Self, &RegisteredDomain)) {
-        if let Some(member) = self.members.iter().find(|member| member.id == Some(id)) {
+        if let Some(member) = self.member(id) {
             what(self, member);
             self.wake(member.place);
         }
+    }
+
+    fn member(&self, id: DomainId) -> Option<&RegisteredDomain> {
+        self.members.iter().find(|member| member.id == Some(id))
     }
 
     /// Step 5. A domain with `ALONE` set is rung as well.

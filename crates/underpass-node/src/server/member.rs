@@ -1,8 +1,8 @@
 //! What the server knows of one registered domain.
 
 use crate::messages::NodeMessage;
-use crate::page::PageLink;
-use crate::page::layout::{LEN, SERVER};
+use crate::page::layout::{LEN, SERVER, TransferKind};
+use crate::page::{LinkWord, PageLink, PageView};
 use crate::policy::{DomainId, ProcessorTime, Terms};
 use std::collections::HashMap;
 use std::io;
@@ -81,6 +81,12 @@ impl RegisteredDomain {
             place: self.place,
             generation: self.generation,
         }
+    }
+
+    /// How many processors it has given the domain at `place` since the link began, modulo 2³².
+    pub(super) fn given_to(&self, place: usize) -> u32 {
+        let given = |kind: TransferKind| LinkWord::unpack(self.page.read(kind.given(place))).count;
+        TransferKind::ALL.into_iter().map(given).fold(0, u32::wrapping_add)
     }
 
     /// Sends it a message. It never waits.

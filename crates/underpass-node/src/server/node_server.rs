@@ -4,18 +4,19 @@ use crate::messages::{NAME, NodeMessage};
 use crate::page::layout::{LAYOUT_VERSION, LEN, PLACES, SERVER, at, row};
 use crate::page::{PageView, close_row, open_row, ring};
 use crate::policy::{Decision, NodePolicy, Rules};
-use crate::server::look::Looks;
+use crate::server::look::{AskedFor, Looks};
 use crate::server::member::{Applicant, RegisteredDomain};
-use crate::server::reception::{NodeEvent, Reception};
+use crate::server::pinned_domains::PinnedDomains;
+use crate::server::reception::{NodeEvent, Reception, TOKENS, TokenBell};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, FutexScope, Watch, Watched};
-use underpass_os::{Directory, Listening, Memory, published, random};
+use underpass_os::{Directory, Listening, Memory, Poller, published, random};
 
 pub use crate::server::reception::NodeServerEnd;
 
@@ -31,7 +32,7 @@ const GRACE: u64 = 50_000_000;
 pub struct NodeServer {
     events: Receiver<NodeEvent>,
     /// What the main thread sleeps on, beside the bells of domains.
-    doorbell: Arc<AtomicU32>,
+    pub(super) doorbell: Arc<AtomicU32>,
     reception: JoinHandle<()>,
     pub(super) policy: NodePolicy,
     pub(super) processors: u32,
@@ -42,6 +43,13 @@ pub struct NodeServer {
     next_generation: u32,
     pub(super) members: Vec<RegisteredDomain>,
     pub(super) looks: Looks,
+    pub(super) pinned: PinnedDomains,
+    pub(super) directory: Directory,
+    /// Where the receptionist finds the jobserver's watch.
+    tokens: Arc<OnceLock<TokenBell>>,
+    poller: Arc<Poller>,
+    /// The asks that were not answered when it looked last.
+    pub(super) asked_for: Vec<AskedFor>,
     /// What the policy has decided and is to be done.
     pub(super) decided: Vec<Decision>,
 }
@@ -68,7 +76,9 @@ impl NodeServer {
         let listening = Arc::new(bind(directory, NAME, 0o600)?);
         let (tell, events) = sync_channel(EVENTS);
         let doorbell = Arc::new(AtomicU32::new(0));
-        let reception = Reception::new(listening, signals, tell, doorbell.clone())?;
+        let tokens = Arc::default();
+        let reception = Reception::new(listening, signals, tell, doorbell.clone(), Arc::clone(&tokens))?;
+        let poller = reception.poller();
         let reception = thread::Builder::new().name("reception".into()).spawn(|| reception.run())?;
         let (page, file) = published::create("underpass-node", LEN)?;
         let processors = processors.clamp(1, u32::from(u16::MAX >> 2));
@@ -86,12 +96,19 @@ impl NodeServer {
             next_generation: generation,
             members: Vec::new(),
             looks: Looks::default(),
+            pinned: PinnedDomains::default(),
+            directory: directory.clone(),
+            tokens,
+            poller,
+            asked_for: Vec::new(),
             decided: Vec::new(),
         })
     }
 
     /// Runs until a signal comes or another server takes over.
     pub fn run(mut self) -> NodeServerEnd {
+        // A domain that waits for a processor should not wait for another one's slice as well.
+        let _ = underpass_os::thread::shorten_slice();
         loop {
             let doorbell = self.doorbell.load(Ordering::Acquire);
             let bells = self.bells();
@@ -131,7 +148,13 @@ impl NodeServer {
         match event {
             NodeEvent::Applies(applicant) => self.admit(applicant),
             NodeEvent::Mapped(connection) => self.register(connection),
-            NodeEvent::Gone(connection) => self.settle(connection),
+            NodeEvent::Gone(connection) => {
+                self.settle(connection);
+                self.unpin(connection);
+            }
+            NodeEvent::Pins { connection, socket, pid, weight } => {
+                self.pin_command(connection, &socket, pid, weight);
+            }
             NodeEvent::Status(socket) => {
                 let status = NodeMessage::StatusIs(self.status().to_string());
                 // One who asks and does not read gets nothing.
@@ -160,6 +183,18 @@ impl NodeServer {
             return member.hang_up();
         }
         self.members.push(member);
+        self.tell_surveyor();
+    }
+
+    /// The processes that have pages have changed.
+    fn tell_surveyor(&self) {
+        self.pinned.set_registered(self.members.iter().map(|member| member.pid));
+    }
+
+    /// Has the receptionist watch the jobserver's pipe.
+    pub(super) fn watch_tokens(&self, tokens: TokenBell) -> io::Result<()> {
+        let tokens = self.tokens.get_or_init(|| tokens);
+        self.poller.add(&tokens.watch, TOKENS)
     }
 
     fn next_generation(&mut self) -> u32 {
@@ -205,6 +240,7 @@ impl NodeServer {
     fn settle(&mut self, connection: u64) {
         let Some(at) = self.members.iter().position(|member| member.connection == connection) else { return };
         let gone = self.members.swap_remove(at);
+        self.tell_surveyor();
         let Some(id) = gone.id else { return };
         for other in &mut self.members {
             if other.id.is_some() {
@@ -233,7 +269,8 @@ impl NodeServer {
 
     /// The end: every domain finds its socket closed. The receptionist has ended, and removes the
     /// name.
-    fn end(self, end: NodeServerEnd) -> NodeServerEnd {
+    fn end(mut self, end: NodeServerEnd) -> NodeServerEnd {
+        self.pinned.end(end == NodeServerEnd::Replaced);
         for member in &self.members {
             member.hang_up();
         }

@@ -2,15 +2,16 @@
 
 use crate::messages::{LONGEST, NodeMessage};
 use crate::page::layout::PLACES;
+use crate::pinned::SurveyorBell;
 use crate::server::member::Applicant;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 use underpass_os::futex::{self, FutexScope};
-use underpass_os::{Connected, Listening, Poller, Ready, Socket, process};
+use underpass_os::{Connected, FifoWatch, Listening, Poller, Ready, Socket, process};
 
 /// What the main thread is told.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(super) enum NodeEvent {
     Gone(u64),
     /// Somebody asks for the status.
     Status(Arc<Socket>),
+    /// The processes below this one are to take part.
+    Pins { connection: u64, socket: Arc<Socket>, pid: u32, weight: u16 },
     /// The server is to end.
     End(NodeServerEnd),
 }
@@ -38,17 +41,28 @@ pub enum NodeServerEnd {
 
 const LISTENING: u64 = 0;
 const SIGNALS: u64 = 1;
+/// The key of the jobserver's watch.
+pub(super) const TOKENS: u64 = 2;
 /// Connections that say nothing have room beside those of domains.
 const MOST_CONNECTIONS: usize = 2 * PLACES;
 
 pub(super) struct Reception {
     listening: Arc<Listening>,
-    poller: Poller,
+    poller: Arc<Poller>,
     connections: HashMap<u64, Arc<Socket>>,
     next: u64,
     tell: SyncSender<NodeEvent>,
     /// The bell of the main thread.
     doorbell: Arc<AtomicU32>,
+    /// Set before the watch is added to the poller.
+    tokens: Arc<OnceLock<TokenBell>>,
+}
+
+/// The watch of the jobserver's pipe, and the clients that it concerns.
+#[derive(Debug)]
+pub(super) struct TokenBell {
+    pub(super) watch: FifoWatch,
+    pub(super) bell: SurveyorBell,
 }
 
 impl Reception {
@@ -57,13 +71,18 @@ impl Reception {
         signals: Option<BorrowedFd<'static>>,
         tell: SyncSender<NodeEvent>,
         doorbell: Arc<AtomicU32>,
+        tokens: Arc<OnceLock<TokenBell>>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
+        let poller = Arc::new(Poller::new()?);
         poller.add(&*listening, LISTENING)?;
         if let Some(signals) = signals {
             poller.add(signals, SIGNALS)?;
         }
-        Ok(Self { listening, poller, connections: HashMap::new(), next: SIGNALS + 1, tell, doorbell })
+        Ok(Self { listening, poller, connections: HashMap::new(), next: TOKENS + 1, tell, doorbell, tokens })
+    }
+
+    pub(super) fn poller(&self) -> Arc<Poller> {
+        self.poller.clone()
     }
 
     /// Runs until the server ends.
@@ -76,6 +95,12 @@ impl Reception {
                     Ready::File(SIGNALS) => {
                         self.tell(NodeEvent::End(NodeServerEnd::Signal));
                         false
+                    }
+                    Ready::File(TOKENS) => {
+                        if let Some(tokens) = self.tokens.get().filter(|tokens| tokens.watch.clear()) {
+                            tokens.bell.ring();
+                        }
+                        true
                     }
                     Ready::File(connection) => self.read(connection),
                     Ready::Bell => true,
@@ -137,6 +162,10 @@ impl Reception {
                 self.tell(NodeEvent::Applies(Applicant { connection, socket, pid, terms, running }))
             }
             Some(NodeMessage::Mapped) => self.tell(NodeEvent::Mapped(connection)),
+            Some(NodeMessage::Pin { weight }) => {
+                let Ok(peer) = socket.peer() else { return self.forget(connection) };
+                self.tell(NodeEvent::Pins { connection, socket, pid: peer.pid.unsigned_abs(), weight })
+            }
             Some(NodeMessage::Status) => self.tell(NodeEvent::Status(socket)),
             _ => self.forget(connection),
         }

@@ -5,6 +5,7 @@ use crate::page::PageView;
 use crate::page::layout::head;
 use crate::policy::Obedience;
 use crate::server::node_server::NodeServer;
+use crate::server::pinned_domains::PinnedStatus;
 use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::time::Duration;
@@ -34,16 +35,39 @@ impl Display for StatusReport<'_> {
             let (pid, weight) = (member.pid, member.terms.weight);
             let wanted = member.page.read(head::READY);
             let running = member.page.read(head::RUNNING);
+            let parked = member.page.read(head::PARKED);
             let alone = member.page.read(head::ALONE) != 0;
             let obeys = counts.obedience == Obedience::Obeys;
             let delay_us = counts.wanting_for.unwrap_or(0) / 1000;
             write!(
                 f,
-                "{between}{{\"pid\":{pid},\"weight\":{weight},\"processors\":{},\"temporary\":{},\
-                 \"wanted\":{wanted},\"running\":{running},\"asked\":{},\"share_milli\":{},\
+                "{between}{{\"kind\":\"domain\",\"pid\":{pid},\"weight\":{weight},\"processors\":{},\"temporary\":{},\
+                 \"wanted\":{wanted},\"running\":{running},\"parked\":{parked},\"asked\":{},\"share_milli\":{},\
                  \"queueing_delay_us\":{delay_us},\"alone\":{alone},\"obeys\":{obeys}}}",
                 member.held, member.temporary, counts.asked, counts.share_milli,
             )?;
+            between = ",";
+        }
+        for pinned in server.pinned.status() {
+            let Some(counts) = server.policy.counts(pinned.id) else { continue };
+            let PinnedStatus { pid, weight, held, ready, wanted, processes, tokens, .. } = pinned;
+            let kind = if tokens.is_some() { "jobserver" } else { "command" };
+            let delay_us = counts.wanting_for.unwrap_or(0) / 1000;
+            write!(
+                f,
+                "{between}{{\"kind\":\"{kind}\",\"pid\":{pid},\"weight\":{weight},\"processors\":{held},\
+                 \"temporary\":0,\"wanted\":{wanted},\"running\":{},\"parked\":{},\"asked\":{},\"share_milli\":{},\
+                 \"queueing_delay_us\":{delay_us},\"alone\":false,\"obeys\":true,\
+                 \"processes\":{processes},\"ready\":{ready}",
+                ready.min(held),
+                ready.saturating_sub(held),
+                counts.asked,
+                counts.share_milli,
+            )?;
+            if let Some((issued, out)) = tokens {
+                write!(f, ",\"tokens\":{issued},\"tokens_out\":{out}")?;
+            }
+            f.write_str("}")?;
             between = ",";
         }
         f.write_str("]}")

@@ -2,4 +2,7 @@
 //! loom this is empty.
 #![cfg(underpass_loom)]
 
+mod asking;
 mod page;
+mod pinned;
+mod registration;

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use std::collections::HashMap;
-use underpass_node::page::layout::{SERVER, TransferKind, at, row};
+use underpass_node::page::layout::{SERVER, TransferKind, at, head, row};
 use underpass_node::page::{
     PageLink, PageView, PageWords, Snapshot, ask, asked_by, close_row, give, open_row, take,
 };
@@ -13,21 +13,35 @@ use underpass_node::page::{
 /// The processors of the machine.
 const MOST: u32 = 3;
 /// Two domains.
-const A: usize = 1;
-const B: usize = 2;
+pub const A: usize = 1;
+pub const B: usize = 2;
 
 /// The rows of a page that a model needs.
-struct Rows(HashMap<usize, AtomicU64>);
+pub struct Rows(HashMap<usize, AtomicU64>);
 
 impl Rows {
     /// A page with an open row for each of these places, of generation 1.
-    fn to(places: &[usize]) -> Arc<Self> {
-        let words =
-            [row::GIVEN, row::LENT_GIVEN, row::TAKEN, row::LENT_TAKEN, row::LINK, row::ASKED, row::BELL];
+    pub fn to(places: &[usize]) -> Arc<Self> {
+        let words = [
+            row::GIVEN,
+            row::LENT_GIVEN,
+            row::TAKEN,
+            row::LENT_TAKEN,
+            row::LINK,
+            row::ASKED,
+            row::BELL,
+            row::BENEFICIARY,
+        ];
         let numbers = places.iter().flat_map(|&place| words.map(|word| at(place, word)));
         let page = Self(numbers.map(|number| (number, AtomicU64::new(0))).collect());
         places.iter().for_each(|&place| open_row(&page, place, 1));
         Arc::new(page)
+    }
+
+    /// The words of a page that say what its owner wants.
+    pub fn head() -> Arc<Self> {
+        let words = [head::READY, head::WAITING_SINCE];
+        Arc::new(Self(words.into_iter().map(|number| (number, AtomicU64::new(0))).collect()))
     }
 }
 
@@ -37,7 +51,7 @@ impl PageWords for Rows {
     }
 }
 
-fn link(own_place: usize, place: usize) -> PageLink {
+pub fn link(own_place: usize, place: usize) -> PageLink {
     PageLink { own_place, own_generation: 1, place, generation: 1 }
 }
 
