@@ -1,9 +1,11 @@
 //! What a device is opened through.
 
 use crate::DeviceError;
+use crate::interrupts::counter::EventCounter;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use underpass_os::{DeviceMemory, EventFd};
+use underpass_threads::in_injected_task;
 
 /// One region of registers.
 #[derive(Debug)]
@@ -35,6 +37,12 @@ pub(crate) trait Backing: fmt::Debug + Send + Sync {
     /// How many vectors the device has.
     fn vectors(&self) -> u32;
 
+    /// A counter for the interrupts of a vector. The device counts nothing before
+    /// [`set_interrupt`](Self::set_interrupt) or [`EventCounter::unmask`].
+    fn counter(&self, _vector: u32) -> Result<EventCounter, DeviceError> {
+        Ok(EventCounter::Own(EventFd::new()?))
+    }
+
     /// Has a vector signal `events` from now on, or nothing.
     fn set_interrupt(&self, vector: u32, events: Option<&EventFd>) -> Result<(), DeviceError>;
 
@@ -56,4 +64,9 @@ pub(crate) trait Backing: fmt::Debug + Send + Sync {
 
     /// A file whose peer is gone when the device is, if there is one.
     fn ends_with(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// In a handler, what may take the kernel long is refused.
+pub(crate) fn may_wait(what: &'static str) -> Result<(), DeviceError> {
+    if in_injected_task() { Err(DeviceError::InHandler(what)) } else { Ok(()) }
 }

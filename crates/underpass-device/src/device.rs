@@ -10,6 +10,7 @@ use crate::interrupts::vector::Vector;
 use crate::iova::IovaSpace;
 use crate::lock::{LockHeld, lock};
 use crate::registers::Registers;
+use crate::uio::{self, Uio};
 use crate::vfio_pci::VfioPci;
 use crate::vfio_user::client::VfioUser;
 use crate::vhost_user::client::VhostUser;
@@ -35,6 +36,8 @@ enum Way {
     Address(String),
     Files(Box<[OwnedFd; 3]>),
     Held(Box<HeldDevice>),
+    /// The file, and what tells of all such devices.
+    Uio(PathBuf, PathBuf),
     Vhost(PathBuf),
     VhostSocket(OwnedFd),
 }
@@ -79,6 +82,43 @@ impl DeviceSource {
         Self { way: Way::Files(Box::new([device, container, group])), patience: Self::PATIENCE }
     }
 
+    /// A device that a driver of the kernel's UIO holds, such as `uio_pci_generic`: its file is at
+    /// `path`, such as `/dev/uio0`. It has one vector. Region `n` is what that driver maps as
+    /// number `n`, or else base address register `n`.
+    ///
+    /// *When to use it:* for registers and interrupts without an IOMMU. No IOMMU keeps the device
+    /// from memory, so [`dma`](Device::dma) is an error.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::sync::Arc;
+    /// use std::time::{Duration, Instant};
+    /// use underpass::device::{Device, DeviceEvent, DeviceSource, InterruptOutcome};
+    ///
+    /// let device = Device::open(DeviceSource::uio("/dev/uio0"))?;
+    /// let registers = device.map_bar(0)?;
+    /// let (came, acknowledges) = (Arc::new(DeviceEvent::new()), registers.clone());
+    /// let signal = Arc::clone(&came);
+    /// let _enabled = device.interrupt(0)?.register(move |_| {
+    ///     // Until this the device holds its line. The runtime unmasks it afterwards.
+    ///     let raised = acknowledges.read::<u32>(0x24).unwrap_or(0);
+    ///     let _ = acknowledges.write(0x64, raised);
+    ///     signal.signal();
+    ///     InterruptOutcome::Handled
+    /// })?;
+    /// registers.write(0x60, 1u32)?;
+    /// assert!(came.wait(Instant::now() + Duration::from_secs(1))?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn uio(path: impl Into<PathBuf>) -> Self {
+        Self::uio_below(path, uio::ALL)
+    }
+
+    /// The same, with another place for what tells of such devices.
+    pub(crate) fn uio_below(path: impl Into<PathBuf>, all: impl Into<PathBuf>) -> Self {
+        Self { way: Way::Uio(path.into(), all.into()), patience: Self::PATIENCE }
+    }
+
     /// A device that a [holder](crate::DeviceHolder) has lent to this process.
     pub fn held(device: HeldDevice) -> Self {
         Self { way: Way::Held(Box::new(device)), patience: Self::PATIENCE }
@@ -109,6 +149,7 @@ impl DeviceSource {
                 let [device, container, group] = *files;
                 return Ok((Box::new(VfioPci::adopt(device, container, group)?), None));
             }
+            Way::Uio(path, all) => return Ok((Box::new(Uio::open(&path, &all)?), None)),
             Way::Vhost(path) => {
                 let stream = DeviceStream::connect(&path)?;
                 return Ok((Box::new(VhostUser::open(stream, self.patience)?), None));
@@ -205,6 +246,7 @@ impl Device {
     ///
     /// # Errors
     /// There is no memory. What the device or the system refuses.
+    /// [`Unsupported`](DeviceError::Unsupported): there is no IOMMU.
     pub fn dma(&self, len: usize) -> Result<DmaMemory, DeviceError> {
         DmaMemory::new(Arc::clone(&self.inner), len)
     }

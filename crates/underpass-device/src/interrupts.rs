@@ -3,6 +3,8 @@
 #[cfg(not(underpass_loom))]
 pub(crate) mod affinity;
 #[cfg(not(underpass_loom))]
+pub(crate) mod counter;
+#[cfg(not(underpass_loom))]
 pub(crate) mod direct;
 #[cfg(not(underpass_loom))]
 pub(crate) mod dispatcher;

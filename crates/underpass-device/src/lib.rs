@@ -36,6 +36,8 @@ mod lock;
 #[cfg(not(underpass_loom))]
 mod registers;
 #[cfg(not(underpass_loom))]
+mod uio;
+#[cfg(not(underpass_loom))]
 mod vfio_pci;
 #[cfg(not(underpass_loom))]
 pub mod vfio_user;

@@ -1,13 +1,13 @@
 //! PCI devices by the kernel's `vfio-pci`.
 
 use crate::DeviceError;
-use crate::backing::{Backing, RegisterRegion};
+use crate::backing::{Backing, RegisterRegion, may_wait};
 use crate::lock::lock;
 use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use underpass_os::{DeviceMemory, EventFd, VfioDevice, VfioInterrupts, VfioRegion};
-use underpass_threads::{blocking, in_injected_task};
+use underpass_threads::blocking;
 
 /// | field | its writer |
 /// |---|---|
@@ -64,11 +64,6 @@ impl VfioPci {
         lock(&self.regions).insert(number, Arc::clone(&region));
         Ok(region)
     }
-}
-
-/// In a handler, what may take the kernel long is refused.
-fn may_wait(what: &'static str) -> Result<(), DeviceError> {
-    if in_injected_task() { Err(DeviceError::InHandler(what)) } else { Ok(()) }
 }
 
 impl Backing for VfioPci {

@@ -20,12 +20,60 @@ struct CounterState {
     count: u32,
     watched: bool,
     ended: bool,
+    /// Of a device by UIO.
+    line: Option<Line>,
+}
+
+/// The line of a device. The kernel masks it when it adds to the counter.
+struct Line {
+    raised: bool,
+    masked: bool,
+}
+
+impl CounterState {
+    /// The device signals, or its line is not masked any more.
+    fn signal(&mut self) {
+        match &mut self.line {
+            None => self.count += 1,
+            Some(line) if line.raised && !line.masked => {
+                line.masked = true;
+                self.count += 1;
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 impl Counter {
     fn change(&self, change: impl FnOnce(&mut CounterState)) {
         change(&mut self.state.lock().unwrap());
         self.changed.notify_all();
+    }
+
+    /// V2.
+    fn signal(&self) {
+        self.change(|state| {
+            state.line.iter_mut().for_each(|line| line.raised = true);
+            state.signal();
+        });
+    }
+
+    fn unmask(&self) {
+        self.change(|state| {
+            if let Some(line) = &mut state.line {
+                line.masked = false;
+                state.signal();
+            }
+        });
+    }
+
+    /// Acknowledges the interrupt, if there is one. To read the device's register and to write it
+    /// are two steps.
+    fn acknowledge(&self) {
+        let raised = self.state.lock().unwrap().line.as_ref().is_some_and(|line| line.raised);
+        if raised {
+            self.change(|state| state.line.iter_mut().for_each(|line| line.raised = false));
+        }
     }
 
     /// D1, D2: waits for a report, and takes the count. `false`: the model has ended.
@@ -85,10 +133,20 @@ impl<const N: usize> Model<N> {
         model
     }
 
+    /// A device by UIO, which was masked when it was opened.
+    fn with_line() -> Arc<Self> {
+        let model = Self::new(false);
+        model.counter.change(|state| state.line = Some(Line { raised: false, masked: true }));
+        model
+    }
+
     /// Does what a change of the gate obliges to.
     fn act(&self, next: NextStep) {
         match next {
-            NextStep::Arm => self.counter.change(|state| state.watched = true),
+            NextStep::Arm => {
+                self.counter.unmask();
+                self.counter.change(|state| state.watched = true);
+            }
             NextStep::Post => self.upcall(),
             NextStep::Nothing => {}
         }
@@ -96,14 +154,16 @@ impl<const N: usize> Model<N> {
 
     fn device_completes(&self, one: usize) {
         self.done[one].store(true, Ordering::Release);
-        self.counter.change(|state| state.count += 1);
+        self.counter.signal();
     }
 
-    /// U1 to U4. The handler signals the threads whose requests are completed.
+    /// U1 to U4. The handler acknowledges the interrupt, and signals the threads whose requests are
+    /// completed.
     fn upcall(&self) {
         if !self.gate.begin() {
             return;
         }
+        self.counter.acknowledge();
         for (done, signal) in self.done.iter().zip(&self.signals) {
             if done.load(Ordering::Acquire) {
                 signal.set();
@@ -152,15 +212,33 @@ fn finish<const N: usize>(model: &Model<N>, dispatcher: thread::JoinHandle<()>) 
     dispatcher.join().unwrap();
 }
 
+/// A thread waits, and the device completes what it waits for.
+fn ends_one_wait(model: &Arc<Model<1>>) {
+    let dispatcher = start(model, Model::dispatch);
+    let device = start(model, |model| model.device_completes(0));
+    model.wait(0);
+    device.join().unwrap();
+    finish(model, dispatcher);
+}
+
+/// Two threads wait, and the device completes one after the other.
+fn ends_both_waits(model: &Arc<Model<2>>) {
+    let dispatcher = start(model, Model::dispatch);
+    let device = start(model, |model| {
+        model.device_completes(0);
+        model.device_completes(1);
+    });
+    let other = start(model, |model| model.wait(1));
+    model.wait(0);
+    other.join().unwrap();
+    device.join().unwrap();
+    finish(model, dispatcher);
+}
+
 #[test]
 fn an_interrupt_at_any_step_ends_the_wait() {
     bounded(3, || {
-        let model = Model::<1>::new(false);
-        let dispatcher = start(&model, Model::dispatch);
-        let device = start(&model, |model| model.device_completes(0));
-        model.wait(0);
-        device.join().unwrap();
-        finish(&model, dispatcher);
+        ends_one_wait(&Model::<1>::new(false));
     });
 }
 
@@ -170,28 +248,28 @@ fn an_interrupt_that_came_while_it_was_masked_ends_the_wait() {
         let model = Model::<1>::new(false);
         model.device_completes(0);
         model.done[0].store(false, Ordering::Relaxed);
-        let dispatcher = start(&model, Model::dispatch);
-        let device = start(&model, |model| model.device_completes(0));
-        model.wait(0);
-        device.join().unwrap();
-        finish(&model, dispatcher);
+        ends_one_wait(&model);
     });
 }
 
 #[test]
 fn two_threads_that_wait_on_one_vector_both_go_on() {
     bounded(2, || {
-        let model = Model::<2>::new(false);
-        let dispatcher = start(&model, Model::dispatch);
-        let device = start(&model, |model| {
-            model.device_completes(0);
-            model.device_completes(1);
-        });
-        let other = start(&model, |model| model.wait(1));
-        model.wait(0);
-        other.join().unwrap();
-        device.join().unwrap();
-        finish(&model, dispatcher);
+        ends_both_waits(&Model::<2>::new(false));
+    });
+}
+
+#[test]
+fn an_interrupt_by_a_line_ends_the_wait() {
+    bounded(3, || {
+        ends_one_wait(&Model::<1>::with_line());
+    });
+}
+
+#[test]
+fn two_interrupts_by_one_line_end_both_waits() {
+    bounded(2, || {
+        ends_both_waits(&Model::<2>::with_line());
     });
 }
 

@@ -1,8 +1,8 @@
 //! A disk: reads, writes, flushes, and resets.
 
-use crate::NvmeError;
 use crate::controller::{Controller, Transfer, VECTOR};
 use crate::registers::ControllerRegisters;
+use crate::{BlockDriver, NvmeError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -281,6 +281,36 @@ impl NvmeDisk {
     pub fn counts(&self) -> DiskCounts {
         let lies = self.running.get().map_or(0, |controller| controller.queue.lies());
         DiskCounts { interrupts: self.interrupt.counts(), lies }
+    }
+}
+
+impl BlockDriver for NvmeDisk {
+    type Error = NvmeError;
+
+    fn geometry(&self) -> Result<(u32, u64), NvmeError> {
+        self.size()
+    }
+
+    fn model(&self) -> Result<String, NvmeError> {
+        Ok(self.name()?.0)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), NvmeError> {
+        self.read(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), NvmeError> {
+        self.write(offset, bytes)
+    }
+
+    fn flush_all(&self) -> Result<(), NvmeError> {
+        self.flush()
+    }
+
+    fn recover_from(&self, error: &NvmeError) {
+        if matches!(error, NvmeError::Device(DeviceError::Late(_)) | NvmeError::Stopped) {
+            let _ = self.recover();
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a disk did not do what was asked of it.
 
+use crate::BlockError;
 use std::fmt;
 use underpass::device::DeviceError;
 
@@ -57,5 +58,15 @@ impl std::error::Error for NvmeError {
 impl From<DeviceError> for NvmeError {
     fn from(e: DeviceError) -> Self {
         Self::Device(e)
+    }
+}
+
+impl From<NvmeError> for BlockError {
+    fn from(e: NvmeError) -> Self {
+        match e {
+            NvmeError::OutOfBounds => Self::OutOfBounds,
+            NvmeError::Reset | NvmeError::Stopped => Self::Restarted,
+            e => Self::Failed(e.to_string()),
+        }
     }
 }

@@ -24,8 +24,10 @@ mod places;
 mod queue;
 mod queue_state;
 mod registers;
+mod service;
 mod write_log;
 
-pub use block::{BlockDevice, BlockDeviceClient, BlockError, BlockInfo, DiskService};
+pub use block::{BlockDevice, BlockDeviceClient, BlockError, BlockInfo};
 pub use disk::{DiskCounts, DiskOptions, NvmeDisk};
 pub use error::NvmeError;
+pub use service::{BlockDriver, DiskService};

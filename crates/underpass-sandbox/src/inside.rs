@@ -36,7 +36,8 @@ pub struct Inside {
 /// its own.
 ///
 /// From here on the process has no capabilities. Where possible, it has no network and no access to
-/// the host's shared memory. It still has files.
+/// the host's shared memory. It still has files. It goes by its own number of processors, whether
+/// there is an activation server or not.
 ///
 /// # Errors
 /// [`NoSandbox`](StartError::NoSandbox), [`System`](StartError::System).
@@ -55,6 +56,8 @@ pub fn inside() -> Result<Option<Inside>, StartError> {
         Some(version) if version == VERSION => {}
         Some(_) => return Err(StartError::NoSandbox("its starter is of another version")),
     }
+    // To look for the activation server takes a system call that the walls forbid, at any time.
+    Pool::share_with_nobody();
     let system = |what| move |e| StartError::System(what, e);
     let socket = confine::take_stdin().and_then(Socket::adopt);
     let starter = socket.map_err(system("the starter's socket can't be had"))?;
@@ -83,6 +86,8 @@ impl Inside {
     /// the starter, and serves for ever. Nobody gets a binding before the process is restricted.
     /// Import the bindings that the server's procedures call before this.
     ///
+    /// The names show nothing of themselves ([`Server::inspectable`]).
+    ///
     /// From then on, a system call that names a file fails with `PermissionDenied`, for libraries
     /// that can do without the file. Any other system call that serving does not need ends the
     /// process, unless the sandbox is [`lenient`](crate::Sandbox::lenient). Unannounced blocking is
@@ -95,6 +100,7 @@ impl Inside {
     pub fn serve(mut self, server: Server) -> Result<Infallible, StartError> {
         // The exports are made first, and then the limits are set.
         underpass_threads::e_stacks_within(self.spec.memory);
+        let server = server.inspectable(false);
         let bound = server.bind().map_err(|e| self.failed(StartError::Failed(e.to_string())))?;
         keep_processors();
         let names: Vec<PathBuf> = bound.paths().map(PathBuf::from).collect();

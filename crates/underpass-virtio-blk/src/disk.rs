@@ -5,9 +5,10 @@ use crate::registers::{Agreed, VirtioRegisters};
 use crate::ring::{ENTRIES, MOST, Request, VirtioRing};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use underpass::device::{Device, EnabledInterrupt, InterruptCounts, InterruptOutcome};
+use underpass::device::{Device, DeviceError, EnabledInterrupt, InterruptCounts, InterruptOutcome};
 use underpass::sync;
 use underpass::thread::no_preempt;
+use underpass_nvme::BlockDriver;
 
 /// Bytes of a sector, whatever the blocks of the disk are.
 const SECTOR: u64 = 512;
@@ -206,5 +207,36 @@ impl Drop for VirtioDisk {
         // So that it does not access memory that is freed. The device keeps the memory until it is
         // closed.
         let _ = self.registers.reset();
+    }
+}
+
+impl BlockDriver for VirtioDisk {
+    type Error = VirtioError;
+
+    fn geometry(&self) -> Result<(u32, u64), VirtioError> {
+        Ok((SECTOR as u32, self.size()?))
+    }
+
+    fn model(&self) -> Result<String, VirtioError> {
+        Ok("virtio disk".to_owned())
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), VirtioError> {
+        self.read(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), VirtioError> {
+        self.write(offset, bytes)
+    }
+
+    fn flush_all(&self) -> Result<(), VirtioError> {
+        self.flush()
+    }
+
+    fn recover_from(&self, error: &VirtioError) {
+        let serious = matches!(error, VirtioError::Device(DeviceError::Late(_)) | VirtioError::Stopped);
+        if serious && self.needs_reset() {
+            let _ = self.reset();
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use underpass::device::DeviceError;
+use underpass_nvme::BlockError;
 
 /// Why a disk did not do what was asked of it.
 #[derive(Debug)]
@@ -50,5 +51,15 @@ impl std::error::Error for VirtioError {
 impl From<DeviceError> for VirtioError {
     fn from(e: DeviceError) -> Self {
         Self::Device(e)
+    }
+}
+
+impl From<VirtioError> for BlockError {
+    fn from(e: VirtioError) -> Self {
+        match e {
+            VirtioError::OutOfBounds => Self::OutOfBounds,
+            VirtioError::Reset | VirtioError::Stopped => Self::Restarted,
+            e => Self::Failed(e.to_string()),
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! A user-level driver for virtio disks: without a virtual machine, over vhost-user, against a
-//! process such as `qemu-storage-daemon`. It serves the same interface as `underpass-nvme`.
+//! process such as `qemu-storage-daemon`. `underpass_nvme::DiskService` serves it to clients.
 //!
 //! *Decides:* how the disk is started and reset, and how requests lie in its queue.
 //!
@@ -16,8 +16,6 @@ mod disk;
 mod error;
 mod registers;
 mod ring;
-mod service;
 
 pub use disk::{VirtioDisk, VirtioDiskOptions};
 pub use error::VirtioError;
-pub use service::VirtioDiskService;

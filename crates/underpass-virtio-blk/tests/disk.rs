@@ -11,9 +11,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use underpass::device::{Device, DeviceError, DeviceSource};
 use underpass::thread::spawn;
-use underpass_nvme::{BlockDevice, BlockError};
+use underpass_nvme::{BlockDevice, BlockError, DiskService};
 use underpass_skip::skip;
-use underpass_virtio_blk::{VirtioDisk, VirtioDiskOptions, VirtioDiskService, VirtioError};
+use underpass_virtio_blk::{VirtioDisk, VirtioDiskOptions, VirtioError};
 
 /// Far more than any test takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -228,7 +228,7 @@ fn a_disk_that_ends_is_gone() {
 fn a_service_resets_its_disk_and_goes_on() {
     let _dog = watchdog();
     let (disk, control) = pretended(SHORT);
-    let service = VirtioDiskService::new(disk);
+    let service = DiskService::new(disk);
     until(|| service.write(0, &[7; 4096]).ok());
     assert_eq!(service.info().unwrap().size, SIZE as u64);
     control.lie(Lie::Silent);

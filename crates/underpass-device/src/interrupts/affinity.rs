@@ -37,9 +37,19 @@ struct IrqFiles {
 
 impl IrqFiles {
     /// The number of the interrupt that vector `vector` of the PCI device at `address` raises. The
-    /// kernel numbers the vectors of a device in order.
+    /// kernel numbers the vectors of a device in order. A device that signals no messages has one
+    /// line instead.
     fn find(root: &Path, address: &str, vector: u32) -> Result<Self, DeviceError> {
-        let list = fs::read_dir(root.join(format!("sys/bus/pci/devices/{address}/msi_irqs")))?;
+        let place = root.join(format!("sys/bus/pci/devices/{address}"));
+        let list = match fs::read_dir(place.join("msi_irqs")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && vector == 0 => {
+                let line = fs::read_to_string(place.join("irq"))?.trim().parse().ok();
+                let irq = line.filter(|&irq| irq != 0);
+                let irq = irq.ok_or(DeviceError::Unsupported("interrupt of this vector"))?;
+                return Ok(Self { root: root.to_owned(), irq });
+            }
+            list => list?,
+        };
         let mut irqs: Vec<u32> =
             list.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
         irqs.sort_unstable();
@@ -260,6 +270,20 @@ mod tests {
         assert_eq!(control.cpu.load(Ordering::Relaxed), to);
         assert_eq!(cpu::allowed().unwrap(), allowed, "the kernel may move it again");
         assert_eq!(kernel.affinity(30), "0-3\n");
+    }
+
+    #[test]
+    fn a_device_without_messages_has_a_line() {
+        let kernel = Pretended::new("line");
+        let place = kernel.0.join(format!("sys/bus/pci/devices/{ADDRESS}"));
+        fs::remove_dir_all(place.join("msi_irqs")).unwrap();
+        let find = |vector| IrqFiles::find(&kernel.0, ADDRESS, vector).map(|files| files.irq);
+        assert!(matches!(find(0), Err(DeviceError::System(_))), "nothing says which");
+        fs::write(place.join("irq"), "0\n").unwrap();
+        assert!(matches!(find(0), Err(DeviceError::Unsupported(_))), "it has none");
+        fs::write(place.join("irq"), "11\n").unwrap();
+        assert_eq!(find(0).unwrap(), 11);
+        assert!(find(1).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::DeviceError;
 use crate::device::DeviceInner;
+use crate::interrupts::counter::EventCounter;
 use crate::interrupts::dispatcher::{DispatchSource, Dispatcher};
 use crate::interrupts::interrupt::Interrupt;
 use std::fmt;
@@ -15,7 +16,7 @@ pub struct DispatcherInterrupt {
     device: Arc<DeviceInner>,
     number: u32,
     key: u64,
-    events: Arc<EventFd>,
+    events: Arc<EventCounter>,
 }
 
 impl fmt::Debug for DispatcherInterrupt {
@@ -37,18 +38,22 @@ impl Interrupt {
         handler: impl Fn(u64) + Send + Sync + 'static,
     ) -> Result<DispatcherInterrupt, DeviceError> {
         let dispatcher = Dispatcher::get()?;
-        let (key, events) = (dispatcher.key(), Arc::new(EventFd::new()?));
+        let (key, events) = (dispatcher.key(), Arc::new(self.device.backing().counter(self.number)?));
         let own = Arc::clone(&events);
         let handle = move || {
             if let Ok(interrupts @ 1..) = own.take() {
                 handler(interrupts);
             }
+            own.unmask();
             dispatcher.arm(key, own.as_fd());
         };
         dispatcher.add(key, events.as_fd(), DispatchSource::Runtime(Box::new(handle)))?;
         // From here on the drop of it takes all back.
         let enabled = DispatcherInterrupt { device: self.device, number: self.number, key, events };
-        enabled.device.backing().set_interrupt(enabled.number, Some(&enabled.events))?;
+        if let Some(events) = enabled.events.to_signal() {
+            enabled.device.backing().set_interrupt(enabled.number, Some(events))?;
+        }
+        enabled.events.unmask();
         dispatcher.arm(key, enabled.events.as_fd());
         Ok(enabled)
     }
@@ -57,7 +62,8 @@ impl Interrupt {
     /// it by itself, for example among other files. The vector stays enabled.
     ///
     /// # Errors
-    /// As [`register`](Self::register).
+    /// As [`register`](Self::register). [`Unsupported`](DeviceError::Unsupported), for a device by
+    /// UIO: its interrupt has to be unmasked after each.
     ///
     /// # Examples
     /// ```

@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use underpass_os::clock::now_ns;
-use underpass_os::{Poller, Ready};
+use underpass_os::{Alarm, Poller, Ready};
 
 /// For so long, in ns, an upcall waits for the activation that it was brought to. Then any other
 /// may run it. This is several times what a wake-up costs.
 const PATIENCE: u64 = 200_000;
+
+/// The alarm's key. Sources have smaller ones.
+const ALARM: u64 = u64::MAX - 1;
 
 /// One source of events.
 pub(crate) enum DispatchSource {
@@ -35,16 +38,29 @@ enum Timer {
     Calm,
 }
 
+/// What is to be done, and when.
+///
+/// The alarm goes off no later than the first of them is due. It is not set anew for each: a
+/// timeout of the poller would be, and would delay the upcall that was brought just before.
+#[derive(Default)]
+struct TimerQueue {
+    queue: BinaryHeap<Reverse<(u64, u64, Timer)>>,
+    /// When the alarm goes off.
+    alarm: Option<u64>,
+}
+
 /// The table of all sources. Its kernel thread starts with the first one.
 ///
 /// | field | its writer |
 /// |---|---|
 /// | `sources` | whoever adds or removes a source; only the kernel thread looks them up |
-/// | `timers` | the kernel thread, and upcalls that find a storm |
+/// | `timers` | the kernel thread, and activations that bring an upcall or find a storm |
+/// | `alarm` | threads that change the timers, under their lock |
 pub(crate) struct Dispatcher {
     poller: Poller,
+    alarm: Alarm,
     sources: Mutex<HashMap<u64, Arc<DispatchSource>>>,
-    timers: Mutex<BinaryHeap<Reverse<(u64, u64, Timer)>>>,
+    timers: Mutex<TimerQueue>,
     next: AtomicU64,
 }
 
@@ -59,13 +75,15 @@ impl Dispatcher {
         }
         let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         if DISPATCHER.get().is_none() {
-            let poller = Poller::new()?;
+            let (poller, alarm) = (Poller::new()?, Alarm::new()?);
+            poller.add(&alarm, ALARM)?;
             std::thread::Builder::new()
                 .name("underpass-interrupts".to_owned())
                 .spawn(|| DISPATCHER.wait().run())
                 .map_err(DeviceError::System)?;
             DISPATCHER.get_or_init(|| Self {
                 poller,
+                alarm,
                 sources: Mutex::default(),
                 timers: Mutex::default(),
                 next: AtomicU64::new(0),
@@ -105,11 +123,9 @@ impl Dispatcher {
     /// Masks a vector for `span` ns.
     pub(crate) fn calm_after(&self, key: u64, span: u64) {
         self.at(now_ns() + span, key, Timer::Calm);
-        self.poller.ring();
     }
 
-    /// Has an activation run the upcall of `vector`. If the caller is not the dispatcher's kernel
-    /// thread, it rings, so that the dispatcher sees the timer.
+    /// Has an activation run the upcall of `vector`.
     pub(crate) fn bring(&self, vector: &Arc<Vector>) {
         let number = vector.posted();
         let upcall = Arc::clone(vector);
@@ -118,22 +134,26 @@ impl Dispatcher {
     }
 
     fn at(&self, when: u64, key: u64, timer: Timer) {
-        lock(&self.timers).push(Reverse((when, key, timer)));
+        let mut timers = lock(&self.timers);
+        timers.queue.push(Reverse((when, key, timer)));
+        if timers.alarm.is_none_or(|set| when < set) {
+            timers.alarm = Some(when);
+            self.alarm.set(when);
+        }
     }
 
     fn run(&self) {
         loop {
-            let next = lock(&self.timers).peek().map(|Reverse((when, ..))| *when);
-            match self.poller.wait(next.map(|when| when.saturating_sub(now_ns()))) {
+            match self.poller.wait(None) {
                 Ok(ready) => ready.into_iter().for_each(|ready| match ready {
                     Ready::Bell => {}
+                    Ready::File(ALARM) => self.fire(),
                     Ready::File(key) => self.dispatch(key),
                 }),
                 // The kernel is out of memory. Either that passes, or the process does not live
                 // long.
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
-            self.fire();
         }
     }
 
@@ -150,28 +170,55 @@ impl Dispatcher {
         }
     }
 
+    /// Does what is due, and sets the alarm for the rest.
     fn fire(&self) {
+        self.alarm.has_gone_off();
         let now = now_ns();
-        loop {
-            let due = {
-                let mut timers = lock(&self.timers);
-                match timers.peek() {
-                    Some(Reverse((when, ..))) if *when <= now => timers.pop(),
-                    _ => None,
-                }
+        while let Some(first) = self.first() {
+            let (when, key, timer) = first;
+            let source = self.source(key);
+            let vector = match source.as_deref() {
+                Some(DispatchSource::Vector(vector)) => Some(vector),
+                _ => None,
             };
-            let Some(Reverse((_, key, timer))) = due else { return };
-            let Some(source) = self.source(key) else { continue };
-            let DispatchSource::Vector(vector) = &*source else { continue };
-            match timer {
-                Timer::Begun(number) if vector.waits(number) => {
+            let vector = vector.filter(|vector| match timer {
+                // Most upcalls have begun long before.
+                Timer::Begun(number) => vector.waits(number),
+                Timer::Calm => true,
+            });
+            if when > now && vector.is_some() {
+                break;
+            }
+            if !self.take_first(first) {
+                // An earlier one has come meanwhile.
+                continue;
+            }
+            match (vector, timer) {
+                (Some(vector), Timer::Begun(_)) => {
                     let upcall = Arc::clone(vector);
                     underpass_threads::inject_anywhere(move || upcall.upcall());
                 }
-                Timer::Begun(_) => {}
-                Timer::Calm => vector.calm(),
+                (Some(vector), Timer::Calm) => vector.calm(),
+                (None, _) => {}
             }
         }
+        let mut timers = lock(&self.timers);
+        timers.alarm = timers.queue.peek().map(|Reverse((when, ..))| *when);
+        timers.alarm.inspect(|&when| self.alarm.set(when));
+    }
+
+    fn first(&self) -> Option<(u64, u64, Timer)> {
+        lock(&self.timers).queue.peek().map(|Reverse(first)| *first)
+    }
+
+    /// Removes `first`, if it is still the first.
+    fn take_first(&self, first: (u64, u64, Timer)) -> bool {
+        let mut timers = lock(&self.timers);
+        let same = timers.queue.peek() == Some(&Reverse(first));
+        if same {
+            timers.queue.pop();
+        }
+        same
     }
 }
 
@@ -181,11 +228,11 @@ pub(crate) fn act(vector: &Arc<Vector>, next: NextStep) {
     let Some(dispatcher) = DISPATCHER.get() else { return };
     match next {
         NextStep::Nothing => {}
-        NextStep::Arm => dispatcher.arm(vector.key(), vector.events()),
-        NextStep::Post => {
-            dispatcher.bring(vector);
-            dispatcher.poller.ring();
+        NextStep::Arm => {
+            vector.events().unmask();
+            dispatcher.arm(vector.key(), vector.events());
         }
+        NextStep::Post => dispatcher.bring(vector),
     }
 }
 

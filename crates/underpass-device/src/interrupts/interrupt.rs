@@ -9,7 +9,7 @@ use crate::interrupts::event::DeviceEvent;
 use crate::interrupts::vector::{DeviceUpcall, InterruptCounts, InterruptOutcome, Vector};
 use crate::interrupts::waiting::{SharedMode, WaitingMode};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use underpass_processor::{AdaptiveSpin, Spin};
 
 /// A vector that is not enabled. It is from [`Device::interrupt`](crate::Device::interrupt).
@@ -93,8 +93,13 @@ impl Interrupt {
         handler: Box<dyn Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync>,
     ) -> Result<EnabledInterrupt, DeviceError> {
         let dispatcher = Dispatcher::get()?;
-        let vector = Arc::new(Vector::new(dispatcher.key(), always, handler)?);
-        dispatcher.add(vector.key(), vector.events(), DispatchSource::Vector(Arc::clone(&vector)))?;
+        let counter = self.device.backing().counter(self.number)?;
+        let vector = Arc::new(Vector::new(dispatcher.key(), counter, always, handler));
+        self.device.claim(self.number, &vector)?;
+        let source = DispatchSource::Vector(Arc::clone(&vector));
+        dispatcher.add(vector.key(), vector.events(), source).inspect_err(|_| {
+            self.device.release(self.number, &vector);
+        })?;
         // From here on the drop of it takes all back.
         let enabled = EnabledInterrupt {
             device: self.device,
@@ -102,8 +107,9 @@ impl Interrupt {
             vector,
             mode: SharedMode::default(),
         };
-        enabled.device.claim(self.number, &enabled.vector)?;
-        enabled.device.backing().set_interrupt(self.number, Some(enabled.vector.counter()))?;
+        if let Some(events) = enabled.vector.events().to_signal() {
+            enabled.device.backing().set_interrupt(self.number, Some(events))?;
+        }
         act(&enabled.vector, enabled.vector.gate().open());
         Ok(enabled)
     }
@@ -175,6 +181,7 @@ impl EnabledInterrupt {
         self.vector.affinity().waits_here();
         self.vector.settle_here();
         let _wants = Wants::new(&self.vector, event);
+        let mut polls = StormPolls(FIRST_PAUSE);
         loop {
             // W2.
             if let Some(found) = self.look_once(&mut look)? {
@@ -184,7 +191,8 @@ impl EnabledInterrupt {
                 return Err(DeviceError::HandlerPanicked);
             }
             // W3.
-            if !event.wait(deadline)? && Instant::now() >= deadline {
+            let until = if self.is_stormy() { polls.next_look().min(deadline) } else { deadline };
+            if !event.wait(until)? && Instant::now() >= deadline {
                 return look().ok_or(DeviceError::Late("wait for an interrupt"));
             }
         }
@@ -280,9 +288,24 @@ impl EnabledInterrupt {
         self.vector.counts()
     }
 
-    /// Whether a storm masks it at this moment. Threads that wait poll for its length.
+    /// Whether a storm masks it at this moment. Threads that wait poll as long as it lasts.
     pub fn is_stormy(&self) -> bool {
         self.vector.gate().is_stormy()
+    }
+}
+
+/// How long a thread that polls during a storm pauses at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// The looks of a thread that polls during a storm.
+struct StormPolls(Duration);
+
+impl StormPolls {
+    fn next_look(&mut self) -> Instant {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        Instant::now() + pause
     }
 }
 

@@ -1,18 +1,16 @@
 //! One vector of a device: its event counter, its handler, and the threads that wait for it.
 
-use crate::DeviceError;
 use crate::interrupts::affinity::AffinityControl;
+use crate::interrupts::counter::EventCounter;
 use crate::interrupts::dispatcher::{Dispatcher, act};
 use crate::interrupts::event::DeviceEvent;
 use crate::interrupts::gate::VectorGate;
 use crate::interrupts::storm::StormGuard;
 use crate::lock::lock;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use underpass_os::EventFd;
 use underpass_os::clock::now_ns;
 
 /// Whether a handler found something to do.
@@ -93,7 +91,7 @@ type HandlerFn = dyn Fn(&DeviceUpcall<'_>) -> InterruptOutcome + Send + Sync;
 /// | `waiters` | threads that wait |
 pub(crate) struct Vector {
     key: u64,
-    events: EventFd,
+    events: EventCounter,
     gate: VectorGate,
     handler: Box<HandlerFn>,
     /// Interrupts that were taken, and of which the handler was not told yet.
@@ -118,10 +116,10 @@ impl fmt::Debug for Vector {
 }
 
 impl Vector {
-    pub(crate) fn new(key: u64, always: bool, handler: Box<HandlerFn>) -> Result<Self, DeviceError> {
+    pub(crate) fn new(key: u64, events: EventCounter, always: bool, handler: Box<HandlerFn>) -> Self {
         let vector = Self {
             key,
-            events: EventFd::new()?,
+            events,
             gate: VectorGate::new(always),
             handler,
             taken: AtomicU64::new(0),
@@ -134,18 +132,14 @@ impl Vector {
             affinity: AffinityControl::default(),
         };
         vector.settle_here();
-        Ok(vector)
+        vector
     }
 
     pub(crate) fn key(&self) -> u64 {
         self.key
     }
 
-    pub(crate) fn events(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
-    }
-
-    pub(crate) fn counter(&self) -> &EventFd {
+    pub(crate) fn events(&self) -> &EventCounter {
         &self.events
     }
 
@@ -172,7 +166,7 @@ impl Vector {
 
     /// D2, D3: takes the count. Returns whether to bring an upcall to an activation.
     pub(crate) fn take(&self) -> bool {
-        // It is our own eventfd. The device may have taken the count itself: then it is zero.
+        // The device may have taken the count itself, or may be gone: then it is zero.
         let count = self.events.take().unwrap_or(0);
         // SYNC with `taken` swap in `upcall`, by way of the gate.
         self.taken.fetch_add(count, Ordering::Relaxed);
@@ -230,6 +224,8 @@ impl Vector {
         let Some(span) = noted else { return };
         self.counts.storms.fetch_add(1, Ordering::Relaxed);
         self.gate.storm();
+        // Threads that wait poll from now on.
+        self.signal_waiters();
         if let Ok(dispatcher) = Dispatcher::get() {
             dispatcher.calm_after(self.key, span);
         }
