@@ -1,8 +1,8 @@
 //! The layer that exports a tonic server's services beside its listener.
 
 use crate::outcome;
-use crate::responder::{BoxError, Cloned, Responder, Responding};
-use http::{Request, Response};
+use crate::responder::{Cloned, Responder, Responding, ServesGrpc};
+use http::Request;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
@@ -59,14 +59,7 @@ impl Responder for ServiceBelow {
     }
 }
 
-impl<S, B> Layer<S> for Alongside
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+impl<S: ServesGrpc> Layer<S> for Alongside {
     type Service = AlongsideService<S>;
 
     fn layer(&self, below: S) -> AlongsideService<S> {

@@ -54,11 +54,14 @@ mod frame_bytes;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod gather;
+#[cfg(feature = "health")]
+mod grpc_health;
 mod grpc_server;
 mod hand_off;
 mod header_bytes;
 mod near;
 mod outcome;
+pub mod remote;
 mod responder;
 mod serve;
 mod timeout;
@@ -68,6 +71,9 @@ mod whole_body;
 pub use alongside::{Alongside, AlongsideService};
 pub use channel::{Channel, ResponseFuture};
 pub use endpoint::Endpoint;
+#[cfg(feature = "health")]
+pub use grpc_health::GrpcHealth;
 pub use hand_off::HandOff;
 pub use outcome::OUTCOME;
+pub use responder::ServesGrpc;
 pub use serve::{ServeOptions, alongside, service};

@@ -11,12 +11,48 @@ use tower_service::Service;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The response that is awaited.
-pub(crate) type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
+pub type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
 
 /// What answers requests.
 pub(crate) trait Responder: Send + Sync {
     /// Answers a request.
     fn respond(&self, request: Request<Body>) -> Responding;
+}
+
+/// A tower service of gRPC requests: tonic's `Routes`, a generated server, or one of them in
+/// layers. All such services have it, so there is nothing to implement.
+///
+/// # Examples
+/// ```
+/// use tonic::service::Routes;
+/// use underpass_grpc::ServesGrpc;
+///
+/// fn takes(_: impl ServesGrpc) {}
+/// # fn routes(routes: Routes) {
+/// takes(routes);
+/// # }
+/// ```
+pub trait ServesGrpc: Clone + Send + 'static {
+    /// Answers a request.
+    #[doc(hidden)]
+    fn answer(self, request: Request<Body>) -> Responding;
+}
+
+impl<S, B> ServesGrpc for S
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn answer(mut self, request: Request<Body>) -> Responding {
+        Box::pin(async move {
+            std::future::poll_fn(|task| self.poll_ready(task)).await.map_err(status)?;
+            let response = self.call(request).await.map_err(status)?;
+            Ok(response.map(Body::new))
+        })
+    }
 }
 
 /// A service that several threads use: each call has a clone of its own.
@@ -28,21 +64,10 @@ impl<S> Cloned<S> {
     }
 }
 
-impl<S, B> Responder for Cloned<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+impl<S: ServesGrpc> Responder for Cloned<S> {
     fn respond(&self, request: Request<Body>) -> Responding {
-        let mut service = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Box::pin(async move {
-            std::future::poll_fn(|task| service.poll_ready(task)).await.map_err(status)?;
-            let response = service.call(request).await.map_err(status)?;
-            Ok(response.map(Body::new))
-        })
+        let service = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        service.answer(request)
     }
 }
 

@@ -3,13 +3,10 @@
 use crate::alongside::Alongside;
 use crate::grpc_server::GrpcServer;
 use crate::hand_off::HandOff;
-use crate::responder::{BoxError, Cloned, Responder};
+use crate::responder::{Cloned, Responder, ServesGrpc};
 use crate::transport::GrpcTransportAsync;
-use http::{Request, Response};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tonic::body::Body;
-use tower_service::Service;
 use underpass::Server;
 
 /// How a server of this machine serves: on which runtime, and how calls get there.
@@ -21,7 +18,7 @@ pub struct ServeOptions {
 }
 
 impl ServeOptions {
-    /// The runtime of the calling task, and a task for each call.
+    /// The runtime of the calling task, and [`HandOff::PollFirst`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -44,14 +41,7 @@ impl ServeOptions {
     ///
     /// # Panics
     /// If no runtime was given, outside of a task.
-    pub fn service<S, B>(self, routes: S) -> underpass::Service
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Future: Send,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    pub fn service(self, routes: impl ServesGrpc) -> underpass::Service {
         self.serve(Arc::new(Cloned::new(routes)))
     }
 
@@ -139,14 +129,7 @@ impl ServeOptions {
 /// # std::fs::remove_dir_all(dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn service<S, B>(routes: S) -> underpass::Service
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+pub fn service(routes: impl ServesGrpc) -> underpass::Service {
     ServeOptions::new().service(routes)
 }
 
