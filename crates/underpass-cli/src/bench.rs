@@ -1,6 +1,6 @@
 //! `underpass bench`: prints rows for people or for machines, as they come.
 
-use crate::{comparison, curves};
+use crate::{comparison, curves, papers, peers};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -51,6 +51,10 @@ enum BenchTask {
         #[arg(long)]
         json: bool,
     },
+    /// Measures the same calls over Underpass and over other packages, each as two processes
+    Peers(peers::PeersArguments),
+    /// Measures the papers' tables and figures, and writes a report: a page, and files of JSON
+    Papers(papers::PapersArguments),
 }
 
 /// Runs a benchmark, lists them, or compares results.
@@ -59,11 +63,16 @@ enum BenchTask {
 /// If there is no such benchmark, if it fails, or if the results cannot be read or written.
 pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     let mut out = io::stdout();
-    if let Some(BenchTask::Compare { first, second, json }) = &options.task {
-        return comparison::print(&mut out, first, second, *json);
+    match &options.task {
+        Some(BenchTask::Compare { first, second, json }) => {
+            return comparison::print(&mut out, first, second, *json);
+        }
+        Some(BenchTask::Peers(arguments)) => return peers::run(arguments, &mut out),
+        Some(BenchTask::Papers(arguments)) => return papers::run(arguments, &mut out),
+        None => {}
     }
     if options.list {
-        return list(&mut out);
+        return list(&mut out, options.json);
     }
     let name = options.name.as_deref();
     let name = name.ok_or("a benchmark has to be named, or `all`; see `underpass bench --list`")?;
@@ -84,11 +93,20 @@ pub fn run(options: &BenchArguments) -> Result<(), BenchError> {
     }
 }
 
-fn list(out: &mut impl Write) -> Result<(), BenchError> {
-    for benchmark in CATALOGUE {
-        writeln!(out, "{:<14}{}", benchmark.name, benchmark.about)?;
+fn list(out: &mut impl Write, json: bool) -> Result<(), BenchError> {
+    let known = CATALOGUE.iter().map(|benchmark| (benchmark.name, benchmark.about));
+    let others = [
+        ("all", "all of them, in this order"),
+        ("papers", "the papers' tables and figures as a report; see `underpass bench papers --help`"),
+        ("peers", "the same calls over other packages; see `underpass bench peers --help`"),
+    ];
+    for (name, about) in known.chain(others) {
+        match json {
+            true => writeln!(out, "{}", serde_json::json!({ "name": name, "about": about }))?,
+            false => writeln!(out, "{name:<14}{about}")?,
+        }
     }
-    Ok(writeln!(out, "{:<14}all of them, in this order", "all")?)
+    Ok(())
 }
 
 /// Writes rows to `out`. Meanwhile it shows progress on standard error, if that is a terminal.

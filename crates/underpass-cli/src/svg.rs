@@ -85,8 +85,8 @@ impl Sheet {
     }
 }
 
-/// Escapes a text for SVG.
-fn escaped(text: &str) -> String {
+/// Escapes a text for SVG, and for HTML.
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

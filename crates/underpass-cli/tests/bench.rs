@@ -279,6 +279,27 @@ fn an_unknown_benchmark_is_answered_with_the_known_ones() {
     assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("urpc ")));
 }
 
+#[test]
+fn the_report_of_the_committed_results_has_their_figures_and_machines() {
+    let directory = tempfile::tempdir().unwrap();
+    let [from, out] = [concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/results"), "report"];
+    let out = directory.path().join(out);
+    let output = bench(None, &["papers", "--from", from, "--out", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+    for part in
+        ["<figure>", "urpc.fig3.json", "processors · a reading", "claims of the papers", "recorded results"]
+    {
+        assert!(page.contains(part), "the page has no {part}");
+    }
+    assert!(!page.contains("frequency governor"), "it tells settings of this machine");
+    let told = std::fs::read_to_string(out.join("lrpc.table4.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert!(told["cpu"].is_string() && told["outcome"]["points"].as_array().unwrap().len() > 4, "{told}");
+    let refused = bench(None, &["papers", "--from", from, "--quick"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("--quick"), "it measures nothing");
+}
+
 /// A directory with a peer that needs 7 ns for a `yield` and 3 ns for a `lock`, and supports
 /// nothing else.
 fn pretended_peer() -> tempfile::TempDir {
@@ -384,6 +405,36 @@ fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Checks that a quick run has a row for each case, with plausible figures.
+fn has_rows(arguments: &[&str], cases: &[&str]) -> Vec<Value> {
+    let rows = rows(&bench(None, arguments));
+    for case in cases {
+        assert!(rows.iter().any(|row| row["case"] == *case), "{case} is not among {rows:?}");
+    }
+    for row in &rows {
+        let measured = ["ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
+        let plausible = measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0));
+        assert!(plausible || row["skipped"].is_string(), "{row}");
+    }
+    rows
+}
+
+#[test]
+fn locks_of_two_domains_are_measured_beside_calls_and_the_c_library() {
+    let cases = ["uncontended", "local", "one-domain", "two-domains", "two-domains-one-cpu"];
+    let rows = has_rows(&["othreads-table2", "--quick", "--json"], &cases);
+    assert!(!two_cpus() || rows.iter().any(|row| row["kernel_thread_ratio"].is_number()));
+}
+
+#[test]
+fn access_is_measured_beside_invocation() {
+    let cases = ["table1/enqueue-dequeue", "table1/create-process"];
+    let rows = has_rows(&["psyche", "--quick", "--json", "--case", "table1"], &cases);
+    let columns = ["local_on_ns", "access_off_ns", "invoke_on_ns", "access_hybrid_ns"];
+    let has_all = |row: &Value| columns.iter().all(|column| row[*column].is_number());
+    assert!(!two_cpus() || rows.iter().all(has_all), "{rows:?}");
 }
 
 #[test]

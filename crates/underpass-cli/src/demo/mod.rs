@@ -9,6 +9,7 @@ mod cache;
 mod caption;
 mod chart;
 mod child_processes;
+mod edit;
 mod editor;
 mod event;
 mod figure;
@@ -26,6 +27,7 @@ mod roles;
 mod round;
 mod scan;
 mod screen;
+mod serve;
 mod show;
 mod sockets;
 mod switches;
@@ -51,6 +53,13 @@ pub struct DemoOptions {
     /// A smaller text and fewer rounds: about three seconds
     #[arg(long)]
     pub quick: bool,
+    /// Serve the file cache and the windows of the demo, for `underpass ls`, `describe`, `call` and
+    /// `top` to look at
+    #[arg(long, requires = "file", conflicts_with_all = ["json", "svg", "quick"])]
+    serve: bool,
+    /// Call what another process serves by `--serve`, without a pause
+    #[arg(long, conflicts_with_all = ["file", "json", "svg", "quick", "serve"])]
+    edit: bool,
     /// What the demo starts this program as
     #[arg(long, hide = true)]
     role: Option<event::DemoDomain>,
@@ -61,8 +70,10 @@ pub struct DemoOptions {
 /// # Errors
 /// If anything fails. The children have ended then, and nothing is left in the file system.
 pub fn run(options: &DemoOptions) -> anyhow::Result<()> {
-    match options.role {
-        Some(domain) => roles::run(domain),
-        None => show::run(options),
+    match (options.role, &options.file) {
+        (Some(domain), _) => roles::run(domain),
+        (None, Some(text)) if options.serve => serve::run(text),
+        (None, _) if options.edit => edit::run(),
+        (None, _) => show::run(options),
     }
 }
