@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Boots a guest under QEMU, without KVM, with an emulated IOMMU, QEMU's `edu` and an NVMe disk. There the example `guest`
-# drives both by vfio-pci. The kernel is Debian's for clouds; it is downloaded once. Times in the guest say nothing.
+# drives `edu` by UIO, reads from the disk by the kernel's driver, and then drives both by vfio-pci. The kernel is Debian's
+# for clouds; it is downloaded once. Times in the guest are those of no hardware: only their ratios say something.
 #
 # usage: tests/device/guest.sh [DIRECTORY], where the kernel is kept; the default is target/guest
+#   GUEST_PROFILE=release GUEST_READS=3000 tests/device/guest.sh: for figures of reads
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 place=$(realpath -m "${1:-target/guest}")
@@ -30,8 +32,9 @@ if [[ ! -d $place/kernel ]]; then
 fi
 version=$(ls "$place/kernel/lib/modules")
 
-cargo build --quiet -p underpass-test-device --example guest
-program=${CARGO_TARGET_DIR:-target}/debug/examples/guest
+profile=${GUEST_PROFILE:-dev}
+cargo build --quiet --profile "$profile" -p underpass-test-device --example guest
+program=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}/examples/guest
 
 root=$place/root
 rm -rf "$root"
@@ -44,7 +47,7 @@ ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
     cp -L "$library" "$root$library"
 done
 number=100
-for module in nvme vfio_iommu_type1 vfio-pci; do
+for module in nvme uio_pci_generic vfio_iommu_type1 vfio-pci; do
     modprobe -d "$place/kernel" -S "$version" --show-depends "$module" | sed -n 's/^insmod //p'
 done | awk '!seen[$1]++ { print $1 }' | while read -r file; do
     number=$((number + 1))
@@ -65,22 +68,36 @@ for device in /sys/bus/pci/devices/*; do
     [ "$(cat $device/vendor):$(cat $device/device)" = 0x1234:0x11e8 ] && edu=${device##*/}
     [ "$(cat $device/class)" = 0x010802 ] && nvme=${device##*/}
 done
-for device in $edu $nvme; do
-    [ -e /sys/bus/pci/devices/$device/driver ] && echo $device >/sys/bus/pci/devices/$device/driver/unbind
-    echo vfio-pci >/sys/bus/pci/devices/$device/driver_override
-    echo $device >/sys/bus/pci/drivers_probe
-done
+# Has the kernel's driver $1 hold the device $2.
+hold() {
+    [ -e /sys/bus/pci/devices/$2/driver ] && echo $2 >/sys/bus/pci/devices/$2/driver/unbind
+    echo $1 >/sys/bus/pci/devices/$2/driver_override
+    echo $2 >/sys/bus/pci/drivers_probe
+}
+# What is done with each driver of the kernel. GUEST_READS comes from the kernel's command line.
+drive() {
+    hold uio_pci_generic $edu
+    guest uio /dev/uio0 || return
+    until [ -b /dev/nvme0n1 ]; do sleep 0.1; done
+    guest kernel-reads /dev/nvme0n1 || return
+    hold vfio-pci $edu
+    hold vfio-pci $nvme
+    guest vfio $edu $nvme
+}
 ulimit -l unlimited
-UNDERPASS_DIR=/run/underpass RUST_BACKTRACE=1 guest $edu $nvme
+export UNDERPASS_DIR=/run/underpass RUST_BACKTRACE=1 GUEST_READS
+drive
 poweroff -f
 INIT
 chmod +x "$root/init"
 (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$place/initramfs.gz"
 
+# At its start the kernel counts ticks of the timer and panics if an emulated processor that waits for a real one has
+# missed them; `no_timer_check` is to leave that out.
 truncate -s 64M "$place/disk.img"
 timeout -k 5 "$limit" qemu-system-x86_64 -machine q35,kernel-irqchip=split -accel tcg,thread=multi -smp 2 -m 768 \
     -nodefaults -display none -serial stdio -no-reboot -kernel "$place/kernel/boot/vmlinuz-$version" \
-    -initrd "$place/initramfs.gz" -append 'console=ttyS0 quiet panic=-1 intel_iommu=on' \
+    -initrd "$place/initramfs.gz" -append "console=ttyS0 quiet panic=-1 no_timer_check intel_iommu=on nvme.poll_queues=1 GUEST_READS=${GUEST_READS:-200}" \
     -device intel-iommu,intremap=on,caching-mode=on -device edu,dma_mask=0xffffffffff \
     -drive if=none,id=disk,file="$place/disk.img",format=raw -device nvme,drive=disk,serial=guest \
     </dev/null | tee "$place/guest.log"

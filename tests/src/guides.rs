@@ -1,4 +1,4 @@
-//! The code in the guides is compiled, and run.
+//! The code in the guides, and in the book's other pages, is compiled, and run.
 
 #[doc = include_str!("../../doc/guides/async.md")]
 mod asynchronous {}
@@ -10,19 +10,29 @@ mod deployment {}
 mod devices {}
 #[doc = include_str!("../../doc/guides/errors-and-retries.md")]
 mod errors_and_retries {}
+#[doc = include_str!("../../doc/book/first-hour.md")]
+mod first_hour {}
 #[doc = include_str!("../../doc/guides/interfaces-as-values.md")]
 mod interfaces_as_values {}
+#[doc = include_str!("../../doc/book/moving-a-module.md")]
+mod moving_a_module {}
 #[doc = include_str!("../../doc/guides/objects.md")]
 mod objects {}
+#[doc = include_str!("../../doc/guides/operate.md")]
+mod operate {}
 #[doc = include_str!("../../doc/guides/ports.md")]
 mod ports {}
 #[doc = include_str!("../../doc/guides/sandboxing.md")]
 mod sandboxing {}
 #[doc = include_str!("../../doc/guides/shared-memory.md")]
 mod shared_memory {}
+#[doc = include_str!("../../doc/book/state-and-restarts.md")]
+mod state_and_restarts {}
 #[doc = include_str!("../../doc/guides/state-of-each-client.md")]
 mod state_of_each_client {}
 #[doc = include_str!("../../doc/guides/streams.md")]
 mod streams {}
+#[doc = include_str!("../../doc/book/tuning.md")]
+mod tuning {}
 #[doc = include_str!("../../doc/guides/versions.md")]
 mod versions {}

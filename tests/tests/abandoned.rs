@@ -210,8 +210,8 @@ fn abandon_a_task(client: &WorkerClient, does: Does) {
     let future = Mutex::new(Some(Box::pin(future) as _));
     let task = Task { future, does, abandon: abandon.clone(), waits: AtomicBool::new(false), told };
     let task = Arc::new(task);
-    // At first the future asks to be polled again at once.
-    (0..10).for_each(|_| task.poll());
+    // At first the future asks to be polled again at once, for 50 µs.
+    (0..1_000).for_each(|_| task.poll());
     assert!(is_held.upgrade().is_some(), "it waits");
     task.waits.store(true, Ordering::SeqCst);
     drop(task);

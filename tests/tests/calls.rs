@@ -155,8 +155,9 @@ fn a_full_channel_overloads_a_caller_that_will_not_wait() {
         (failed == CallError::Overloaded).then_some(())
     });
     drop(client);
-    // Another binding releases the waiting calls.
-    let other = ProbeClient::import(_server.name()).unwrap();
+    // Another binding releases the waiting calls. It has a connection of its own, since they may
+    // hold all slots of theirs.
+    let other = ProbeClient::import_apart(_server.name(), ServerProcess::soon()).unwrap();
     underpass_tests::until("all to meet", || {
         other.meet(0).unwrap();
         threads.iter().all(|t| t.is_finished()).then_some(())

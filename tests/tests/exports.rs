@@ -1,6 +1,7 @@
 //! Names that are found, missing, taken, stale, forbidden or invalid.
 
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
@@ -202,7 +203,13 @@ fn a_name_that_can_t_be_put_there_is_told_with_its_path_and_what_to_do() {
         if root {
             server.uid(65534).gid(65534);
         }
-        let output = server.output().unwrap();
+        // Another test may have started a process while the program was written here.
+        let output = loop {
+            match server.output() {
+                Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                done => break done.unwrap(),
+            }
+        };
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };

@@ -1,7 +1,11 @@
 //! The activation server, and domains whose processors it divides (OThreads, section 3.3).
 
+#[path = "node/donating.rs"]
+mod donating;
 #[path = "node/parties.rs"]
 mod parties;
+#[path = "node/random_load.rs"]
+mod random_load;
 
 use parties::{Domain, Node};
 use underpass_tests::{Watchdog, cont, kill, state_of, stop, switches_of, until};
@@ -58,6 +62,64 @@ fn two_saturated_domains_share_the_processors() {
     one.asks("rest");
     holds(&node, &mut two, 2);
     two.asks("rest");
+}
+
+#[test]
+fn the_server_says_what_waits_for_a_processor() {
+    let _watchdog = Watchdog::new("the_server_says_what_waits_for_a_processor");
+    let node = Node::new("says");
+    let _server = node.serve(1);
+    let (mut one, mut two) = (node.registered(), node.registered());
+    one.order("compute 2");
+    two.order("compute 2");
+    let number = |of: &serde_json::Value, what: &str| of[what].as_u64().unwrap();
+    until("both to have had it, so that activations are parked", || {
+        let says = [node.of(&one)?, node.of(&two)?];
+        let all_want = says.iter().all(|of| number(of, "wanted") > 0 && number(of, "parked") > 0);
+        let held = says.iter().map(|of| number(of, "processors")).sum::<u64>();
+        (all_want && held <= 1).then_some(())
+    });
+    until("one of them to wait in the queue", || {
+        let says = [node.of(&one)?, node.of(&two)?];
+        says.iter().any(|of| number(of, "queueing_delay_us") > 0).then_some(())
+    });
+    assert_eq!((one.answer(), two.answer()), ("computes".into(), "computes".into()));
+    one.asks("rest");
+    two.asks("rest");
+    until("nothing to wait", || {
+        let says = [node.of(&one)?, node.of(&two)?];
+        says.iter().all(|of| number(of, "wanted") + number(of, "parked") == 0).then_some(())
+    });
+}
+
+#[test]
+fn a_domain_that_computes_everywhere_gives_way_again_and_again() {
+    let _watchdog = Watchdog::new("a_domain_that_computes_everywhere_gives_way_again_and_again");
+    let node = Node::new("gives");
+    let server = node.serve(2);
+    let (mut one, mut two) = (node.registered(), node.registered());
+    one.asks("compute 2");
+    holds(&node, &mut one, 2);
+    for _ in 0..200 {
+        assert_eq!(two.asks("work"), "5");
+    }
+    // It has both again.
+    holds(&node, &mut one, 2);
+    // A server that is stopped meanwhile costs both domains a while, and no processor.
+    for _ in 0..2 {
+        stop(server.pid());
+        two.order("work");
+        assert_eq!(two.answer(), "5");
+        cont(server.pid());
+        holds(&node, &mut one, 2);
+    }
+    assert_eq!(one.asks("rest"), "2");
+    until("nothing to be wanted, and each processor to be there once", || {
+        let status = node.status()?;
+        let domains = status["domains"].as_array()?;
+        let held = domains.iter().map(|domain| domain["processors"].as_u64().unwrap()).sum::<u64>();
+        (status["free"].as_u64()? + held == 2).then_some(())
+    });
 }
 
 #[test]
@@ -153,6 +215,22 @@ fn domains_of_a_stopped_server_fall_back_and_come_back() {
         until("the domain to come back", || (domain.counts().0 == 1).then_some(()));
         holds(&node, &mut domain, 1);
     }
+    domain.asks("rest");
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_is_stopped_is_noticed() {
+    let _watchdog = Watchdog::new("a_server_that_is_killed_while_it_is_stopped_is_noticed");
+    let node = Node::new("stopped-killed");
+    let server = node.serve(1);
+    let mut domain = node.registered();
+    domain.asks("compute 3");
+    holds(&node, &mut domain, 1);
+    stop(server.pid());
+    until("the domain to go by its own maximum", || (domain.counts().0 == 2).then_some(()));
+    server.kill();
+    let _next = node.serve(1);
+    holds(&node, &mut domain, 1);
     domain.asks("rest");
 }
 

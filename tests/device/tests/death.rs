@@ -203,6 +203,43 @@ fn memory_that_a_device_could_cut_is_not_mapped() {
     assert!(!device.map_bar(0).unwrap().is_mapped(0, 4));
 }
 
+/// How many files of this length this process has open.
+fn open_files_of(len: usize) -> usize {
+    let files = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    files.filter(|file| std::fs::metadata(file.path()).is_ok_and(|file| file.len() == len as u64)).count()
+}
+
+#[test]
+fn memory_that_a_device_may_still_access_is_freed_by_its_reset_or_close() {
+    // No other test has memory of this length.
+    const LEN: usize = 53 * 4096;
+    const BUSY: i32 = 16;
+    let _dog = watchdog();
+    let (ours, theirs) = DeviceStream::pair().unwrap();
+    std::thread::spawn(move || {
+        while let Some(header) = request(&theirs) {
+            let refuses = header.command == DeviceCommand::DmaUnmap as u16;
+            let refusal = || header.reply(0, Some(BUSY)).encode().into();
+            let _ = theirs.send(&if refuses { refusal() } else { honest(header) }, &[]);
+        }
+    });
+    let device = Device::open(DeviceSource::vfio_user_socket(OwnedFd::from(ours))).unwrap();
+    let first = device.dma(LEN).unwrap();
+    let iova = first.iova();
+    drop(first);
+    assert_eq!(open_files_of(LEN), 1, "the device has not confirmed that it forgets the memory");
+    let second = device.dma(LEN).unwrap();
+    assert_ne!(second.iova(), iova, "nothing else is at its address");
+    drop(second);
+    assert_eq!(open_files_of(LEN), 2);
+    device.reset().unwrap();
+    assert_eq!(open_files_of(LEN), 0);
+    drop(device.dma(LEN).unwrap());
+    assert_eq!(open_files_of(LEN), 1);
+    drop(device);
+    until(|| (open_files_of(LEN) == 0).then_some(()));
+}
+
 #[test]
 fn a_device_that_reads_nothing_holds_up_no_handler() {
     let _dog = watchdog();

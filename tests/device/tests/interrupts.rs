@@ -324,6 +324,28 @@ fn a_storm_is_masked_and_ends() {
     until(|| (!enabled.is_stormy()).then_some(()));
 }
 
+/// The handler never finds anything, and nobody signals the thread.
+#[test]
+fn a_thread_that_waits_polls_during_a_storm() {
+    let _dog = watchdog();
+    let process = DeviceProcess::start(&["edu"]);
+    let device = process.open();
+    let registers = device.map_bar(0).unwrap();
+    let enabled = device.interrupt(0).unwrap().register_for_waiters(|_| InterruptOutcome::Nothing);
+    let enabled = Arc::new(enabled.unwrap());
+    let ready = Arc::new(AtomicBool::new(false));
+    let (waits, looks) = (enabled.clone(), ready.clone());
+    let waiter = spawn(move || {
+        waits.wait(&Arc::new(DeviceEvent::new()), far(), || looks.load(Ordering::Acquire).then_some(()))
+    });
+    until(|| (enabled.counts().blocked == 1).then_some(()));
+    registers.write(STORM, 1u32).unwrap();
+    until(|| (enabled.counts().storms >= 2).then_some(()));
+    ready.store(true, Ordering::Release);
+    waiter.join().unwrap().unwrap();
+    registers.write(STORM, 0u32).unwrap();
+}
+
 #[test]
 fn a_wait_ends_at_its_deadline_and_by_cancellation() {
     let _dog = watchdog();

@@ -8,10 +8,11 @@ use crate::generated::interop_server::InteropServer;
 use crate::interop::InteropService;
 use std::error::Error;
 use std::path::PathBuf;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio_stream::wrappers::UnixListenerStream;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use underpass_tests::Room;
 
 /// The Unix socket of the server `name`, and the file that names its TCP address.
@@ -30,6 +31,7 @@ pub async fn routes() -> Routes {
     health.set_serving::<InteropServer<InteropService>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors are checked in");
     let interop = InteropServer::new(InteropService)
@@ -60,7 +62,7 @@ pub async fn serve_process(name: &str) -> Result<(), Box<dyn Error>> {
         .layer(underpass_grpc::alongside(name)?)
         .layer(EchoLayer)
         .add_routes(routes)
-        .serve_with_incoming(TcpListenerStream::new(listener));
+        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
     tokio::try_join!(over_unix, over_tcp)?;
     Ok(())
 }

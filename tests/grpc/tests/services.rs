@@ -215,3 +215,30 @@ async fn a_first_poll_where_the_call_was_taken_changes_nothing() {
     assert_eq!(control.who(Empty {}).await.unwrap().into_inner().process, std::process::id());
     drop(running);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_hold_up_no_other_call() {
+    use std::sync::{Arc, Barrier};
+    use tonic::service::interceptor::InterceptedService;
+    use underpass_test_grpc::InteropService;
+    use underpass_test_grpc::generated::interop_server::InteropServer;
+    let _watchdog = Watchdog::new("handlers_that_block_hold_up_no_other_call");
+    let name = Room::name("blocks");
+    // Each of both calls blocks in its first poll until the other one does.
+    let both = Arc::new(Barrier::new(2));
+    let meets = move |request: tonic::Request<()>| {
+        both.wait();
+        Ok(request)
+    };
+    let service = underpass_grpc::service(InterceptedService::new(InteropServer::new(InteropService), meets));
+    let running =
+        underpass::Server::new().directory(Room::directory()).export(&*name, service).start().unwrap();
+    let endpoint = Channel::from_shared(format!("underpass:{name}")).unwrap();
+    let (one, two) = (endpoint.connect().await.unwrap(), endpoint.connect().await.unwrap());
+    for _ in 0..20 {
+        let [mut one, mut two] = [&one, &two].map(|channel| InteropClient::new(channel.clone()));
+        let (one, two) = tokio::join!(one.empty_call(Empty {}), two.empty_call(Empty {}));
+        assert!(one.is_ok() && two.is_ok());
+    }
+    drop(running);
+}

@@ -13,15 +13,18 @@
 //! * `unblock`: it ends, and the thread goes on.
 //! * `counts`: the processors that the domain may run on, and how many it uses.
 //! * `want N`: the domain wants so many processors.
+//! * `serve NAME`: it serves calls under this name.
+//! * `call NAME N`: a thread makes N calls there. Answers how many processors were donated.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use underpass::processors;
 use underpass::thread::{self, JoinHandle};
+use underpass::{Server, processors};
 use underpass_node::server::NodeServer;
+use underpass_tests::{Probe, ProbeClient, Subject};
 
 /// The threads that compute.
 #[derive(Default)]
@@ -73,6 +76,16 @@ fn block() -> Blocked {
     Blocked { end, thread }
 }
 
+/// Makes calls, and returns how many of them came with the processor.
+fn call(name: &str, times: u32) -> Result<u64, Box<dyn Error>> {
+    let client = ProbeClient::import(name)?;
+    let counted = client.clone();
+    let donated = || counted.counters().donations_given;
+    let before = donated();
+    thread::spawn(move || (0..times).try_for_each(|_| client.null())).join().map_err(|_| "it panicked")??;
+    Ok(donated() - before)
+}
+
 /// Runs a server.
 fn serve(processors: u32, replace: bool) -> Result<(), Box<dyn Error>> {
     let signals = underpass_os::end_signal::catch()?;
@@ -100,10 +113,12 @@ fn obey() -> Result<(), Box<dyn Error>> {
     thread::spawn(|| ()).join().unwrap();
     println!("ready");
     let (mut load, mut blocked) = (Load::default(), None);
+    let mut serving = Vec::new();
     for order in std::io::stdin().lines() {
         let order = order?;
         let words: Vec<_> = order.split(' ').collect();
-        let number = words.get(1).map_or(Ok(0), |word| word.parse::<u32>())?;
+        // Names are no numbers.
+        let number = words.get(1).and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
         match words[0] {
             "compute" => {
                 load.add(number);
@@ -127,6 +142,15 @@ fn obey() -> Result<(), Box<dyn Error>> {
             "want" => {
                 processors::want(number);
                 println!("wants");
+            }
+            "serve" => {
+                let name = words.get(1).ok_or("no name")?;
+                serving.push(Server::new().export(*name, Probe::serve(Subject::default())).start()?);
+                println!("serves");
+            }
+            "call" => {
+                let times = words.get(2).ok_or("no number")?.parse()?;
+                println!("{}", call(words[1], times)?);
             }
             order => return Err(format!("{order:?} is no order").into()),
         }

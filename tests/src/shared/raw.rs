@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use underpass::shared::{LockError, Region};
 use underpass_tests::{Commons, Numbers};
 
+/// Words of the region's header, of a member's page, and how many pages there are.
+const HEADER: usize = 512;
+const PAGE: usize = 1024;
+const MEMBERS: usize = 16;
+
 /// Writes `times` numbers anywhere into the region, most of them such that they could mean
 /// something.
 pub fn spoil(commons: &Region<Commons>, numbers: &mut Numbers, times: u64) -> Result<(), Box<dyn Error>> {
@@ -18,8 +23,8 @@ pub fn spoil(commons: &Region<Commons>, numbers: &mut Numbers, times: u64) -> Re
     for _ in 0..times {
         let index = match numbers.below(3) {
             // Pages of the first members, and then objects.
-            0 => 512 + numbers.below(3 * 1536),
-            1 => 512 + 16 * 1536 + numbers.below((words - 512 - 16 * 1536).min(400)),
+            0 => HEADER + numbers.below(3 * PAGE),
+            1 => HEADER + MEMBERS * PAGE + numbers.below((words - HEADER - MEMBERS * PAGE).min(400)),
             _ => numbers.below(words),
         };
         let value = match numbers.below(6) {

@@ -126,6 +126,28 @@ fn a_child_drops_a_call_that_waits_for_the_next_server() {
 }
 
 #[test]
+fn a_child_drops_a_call_that_is_under_way() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_child_drops_a_call_that_is_under_way"));
+    let server = ServerProcess::start(SERVER, &Room::name("fork-under-way"), "probe");
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    let again = ProbeClient::import_resilient(server.name(), Policy::default()).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    for client in [&client, &client.with_deadline(Duration::from_secs(3_600)), &again] {
+        let mut call = Some(Box::pin(client.nap_async(3_600_000)));
+        assert_eq!(call.as_mut().unwrap().as_mut().poll(&mut context), Poll::Pending);
+        let dropped = [false, true].map(|polls| {
+            in_child(|| {
+                let mut call = call.take().unwrap();
+                let polled = polls.then(|| call.as_mut().poll(&mut context));
+                i32::from(polled.is_some_and(|polled| polled != Poll::Ready(Err(CallError::Forked))))
+            })
+        });
+        assert_eq!(dropped, [Some(0); 2]);
+        assert_eq!(client.add(1, 2), Ok(3));
+    }
+}
+
+#[test]
 fn a_child_that_drops_its_last_binding_leaves_the_parents() {
     let (_alone, _watchdog) =
         (alone(), Watchdog::new("a_child_that_drops_its_last_binding_leaves_the_parents"));

@@ -139,7 +139,7 @@ fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
     end.post(&on_the_stack(6, procedure("maybe"), 1));
     assert_eq!(outcome(&end), (6, BAD_ARGUMENTS), "a file that never came");
     end.say(&announcement_of_files(7, 1, 0), &[file.as_fd()]);
-    end.post(&out_of_band(7, 0x7fff));
+    end.post(&out_of_band(7, 0x3fff));
     assert_eq!(outcome(&end), (7, NO_PROCEDURE), "no such procedure");
     // The binding goes on, and holds none of the files.
     end.post(&Cell::request(0, procedure("null"), ROW));

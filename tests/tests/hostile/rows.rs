@@ -13,7 +13,8 @@ const NO_BINDING: u16 = 11;
 /// The secret and the tag in a welcome.
 fn welcomed(said: &[u8]) -> (u128, u64) {
     type Welcome = ((u32, u32, u64), u8, (bool, Option<u32>, bool), u64, Option<u128>, u128, u64);
-    let (head, kind, _, _, _, secret, tag): Welcome = from_bytes(said).unwrap();
+    let ((head, kind, _, _, _, secret, tag), prefixes): (Welcome, bool) = from_bytes(said).unwrap();
+    assert!(prefixes, "the server knows prefixes of requests");
     assert_eq!((head, kind), (HEAD, 0));
     (secret, tag)
 }

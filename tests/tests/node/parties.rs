@@ -68,7 +68,13 @@ impl Node {
 
     /// A domain.
     pub fn domain(&self) -> Domain {
-        let mut child = self.command(&["domain"]).spawn().unwrap();
+        self.domain_with("2")
+    }
+
+    /// A domain that uses so many processors at the most.
+    fn domain_with(&self, processors: &str) -> Domain {
+        let mut command = self.command(&["domain"]);
+        let mut child = command.env("UNDERPASS_PROCESSORS", processors).spawn().unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut domain = Domain { child, input, output };
@@ -78,7 +84,12 @@ impl Node {
 
     /// A domain that is registered.
     pub fn registered(&self) -> Domain {
-        let domain = self.domain();
+        self.registered_with("2")
+    }
+
+    /// A registered domain that uses so many processors at the most.
+    pub fn registered_with(&self, processors: &str) -> Domain {
+        let domain = self.domain_with(processors);
         until("the domain to register", || self.of(&domain));
         domain
     }

@@ -1,6 +1,15 @@
-//! Drives QEMU's `edu` and its NVMe disk through `vfio-pci`, in a guest: `guest EDU NVME`, the
-//! addresses of the two devices. Prints `GUEST-OK` at the end.
-#![forbid(unsafe_code)]
+//! Drives QEMU's devices, in a guest:
+//!
+//! * `guest uio FILE`: its `edu`, by UIO;
+//! * `guest kernel-reads FILE`: reads from its NVMe disk by `io_uring`, which the kernel drives;
+//! * `guest vfio EDU NVME`: both through `vfio-pci`, by their addresses. It prints `GUEST-OK` at
+//!   the end.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code, reason = "a read by io_uring names memory that has to stay")]
+mod kernel_disk;
+mod reads;
+mod uio;
 
 use std::error::Error;
 use std::os::unix::net::UnixStream;
@@ -18,7 +27,15 @@ const SOON: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [edu, nvme] = &arguments[..] else { return Err("usage: guest EDU NVME".into()) };
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["uio", file] => uio::drive(file),
+        ["kernel-reads", file] => reads::of_kernel(file),
+        ["vfio", edu, nvme] => drive_all(edu, nvme),
+        _ => Err("usage: guest uio FILE | kernel-reads FILE | vfio EDU NVME".into()),
+    }
+}
+
+fn drive_all(edu: &str, nvme: &str) -> Result<(), Box<dyn Error>> {
     drive_edu(edu)?;
     println!("edu is driven");
     // Opened a second time, as by a new driver.
@@ -26,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     interrupts_follow(edu)?;
     drive_disk(nvme)?;
     drive_held_disk(nvme)?;
+    reads::beside_kernel(nvme)?;
     println!("GUEST-OK");
     Ok(())
 }
