@@ -5,7 +5,7 @@ use crate::grpc;
 use crate::processes::client::ScenarioClient;
 use crate::processes::role::ChildRole;
 use crate::{BenchError, Pinning};
-use crate::{devices, limits, lrpc, othreads, psyche, raven, sizes, streams, threads, urpc};
+use crate::{devices, limits, lrpc, node, othreads, psyche, raven, sizes, streams, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub static CATALOGUE: &[Benchmark] = &[
     othreads::SPINLOCKS,
     othreads::BARRIERS,
     othreads::CALLS,
+    othreads::TABLE2,
+    node::BENCHMARK,
     raven::BENCHMARK,
     devices::BENCHMARK,
     psyche::BENCHMARK,
@@ -64,6 +66,17 @@ pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
 }
 
 impl Benchmark {
+    /// Whether `case` is one of its cases, or a group of them.
+    ///
+    /// # Examples
+    /// ```
+    /// let urpc = underpass_bench::CATALOGUE.iter().find(|benchmark| benchmark.name == "urpc").unwrap();
+    /// assert!(urpc.has("null/pinned") && urpc.has("null") && !urpc.has("nul"));
+    /// ```
+    pub fn has(&self, case: &str) -> bool {
+        self.scenarios.iter().flat_map(|scenario| scenario.cases).any(|known| selects(Some(case), known))
+    }
+
     pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, BenchError> {
         let found = self.scenarios.iter().find(|scenario| scenario.name == name);
         found.ok_or_else(|| format!("{} has no scenario `{name}`", self.name).into())

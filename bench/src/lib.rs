@@ -26,6 +26,7 @@ mod grpc;
 mod limits;
 mod lrpc;
 pub mod measure;
+mod node;
 mod operations;
 mod othreads;
 mod placement;
@@ -34,6 +35,7 @@ mod psyche;
 mod raven;
 pub mod raw;
 mod report;
+mod rpc_peers;
 mod run;
 mod sizes;
 mod socket;
@@ -47,10 +49,11 @@ pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
 pub use processes::pair::SUBCOMMAND;
 pub use processes::role::{ChildRole, ProcessSide, play};
-pub use report::machine::Machine;
+pub use report::machine::{Machine, MachineSettings};
 pub use report::row::{Figures, Row};
 pub use report::summary::Summary;
 pub use report::table::ResultTable;
+pub use rpc_peers::{PeersOptions, PeersPace, PeersReport, PeersScope, peers};
 pub use run::{RunObserver, RunOptions, run};
 
 /// Why a benchmark cannot be run.

@@ -8,17 +8,16 @@
 //! | `slowdown.rs` | what a thread that computes at home loses |
 //! | `counter.rs` | one counter that 16 threads of both domains count up |
 //!
-//! The locks are those of `underpass::shared`. The paper's hybrid lock has no column yet.
+//! The locks are those of `underpass::shared`, and the paper's hybrid lock in columns of its own.
 
 mod counter;
+mod hybrid;
 mod kernel;
 mod lines;
 mod operations;
-mod pthread;
 mod slowdown;
 mod table1;
 mod timed;
-mod words;
 
 use crate::Pinning;
 use crate::catalogue::{Benchmark, Scenario};

@@ -31,8 +31,8 @@ type Client = InteropClient<Channel>;
 /// The clients of all ways, as they are named in the figures.
 struct Clients {
     runtime: Runtime,
+    underpass: Client,
     spawned: Client,
-    polled: Client,
     unix: Client,
     tcp: Client,
 }
@@ -41,9 +41,9 @@ impl Clients {
     fn connect(client: &ScenarioClient) -> Result<Self, BenchError> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let to = |way| runtime.block_on(connect(way, client.scratch()));
-        let (spawned, polled) = (to(GrpcWay::Spawned)?, to(GrpcWay::Polled)?);
+        let (underpass, spawned) = (to(GrpcWay::Underpass)?, to(GrpcWay::Spawned)?);
         let (unix, tcp) = (to(GrpcWay::Unix)?, to(GrpcWay::Tcp)?);
-        Ok(Self { runtime, spawned, polled, unix, tcp })
+        Ok(Self { runtime, underpass, spawned, unix, tcp })
     }
 
     /// Measures `operation` over each way, beside `limit`.
@@ -58,9 +58,9 @@ impl Clients {
             let (to, operation) = (to.clone(), &operation);
             InProcess::new(name, 1, move |_| self.runtime.block_on(operation(to.clone())))
         };
-        let (mut spawned, mut polled) = (over("underpass", &self.spawned), over("poll-first", &self.polled));
+        let (mut own, mut spawned) = (over("underpass", &self.underpass), over("spawn", &self.spawned));
         let (mut unix, mut tcp) = (over("unix", &self.unix), over("tcp", &self.tcp));
-        client.contest(&mut [limit, &mut spawned, &mut polled, &mut unix, &mut tcp], part, 4)
+        client.contest(&mut [limit, &mut own, &mut spawned, &mut unix, &mut tcp], part, 4)
     }
 }
 
@@ -69,7 +69,7 @@ fn figures(contest: &Contest, faster: f64) -> Figures {
     let median = |of: usize| contest.measured[of].slices().median();
     let ratio = contest.ratios(3, 1).median();
     Figures::of(contest, 1, 0)
-        .with("poll_first_ns", median(2))
+        .with("spawn_ns", median(2))
         .with("unix_ns", median(3))
         .with("tcp_ns", median(4))
         .with("unix_ratio", ratio)

@@ -20,7 +20,7 @@ const FIRST: f64 = 1.0;
 pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let probe = calls::import()?;
-    let ways = [GrpcWay::Spawned, GrpcWay::Unix];
+    let ways = [GrpcWay::Underpass, GrpcWay::Unix];
     let mut clients = Vec::new();
     for way in ways {
         clients.push(runtime.block_on(connect(way, client.scratch()))?);

@@ -9,6 +9,7 @@
 
 mod domain_barrier;
 mod runs;
+mod table2;
 mod verdicts;
 
 use crate::catalogue::{Benchmark, Scenario};
@@ -18,6 +19,7 @@ use crate::report::verdict::ClaimVerdict;
 use crate::{BenchError, Effort, Figures, Pinning};
 use domain_barrier::serve;
 use runs::{FigureLine, Run, Spinner, Work, kernel, ours};
+pub(crate) use table2::TABLE2;
 use verdicts::CurvePoint;
 
 const CASES: [&str; 20] = [

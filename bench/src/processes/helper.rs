@@ -12,6 +12,7 @@ use crate::processes::pair::SUBCOMMAND;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use underpass_os::{cpu, process};
 
@@ -32,6 +33,8 @@ pub(crate) enum Does {
     ManyBindings(crate::urpc::scale::ManyBindings),
     /// Always has calls in progress while it is told to.
     Flood(crate::urpc::fair::Flood),
+    /// Is a server or a domain of the benchmark `node`.
+    Node(crate::node::NodeParty),
     /// Makes as many calls as it is told to.
     Call(crate::lrpc::figure2::Caller),
 }
@@ -52,6 +55,7 @@ impl HelperTask {
             Does::ManyBindings(crowd) => crowd.perform(),
             Does::Flood(flood) => flood.perform(),
             Does::Call(caller) => caller.perform(),
+            Does::Node(party) => party.perform(),
         }
     }
 }
@@ -85,7 +89,16 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts a helper, and waits until it can take orders.
     pub(crate) fn start(hand: &HelperTask) -> Result<Self, BenchError> {
-        let mut child = Command::new("/proc/self/exe")
+        Self::start_by(hand, &mut Command::new("/proc/self/exe"))
+    }
+
+    /// As [`start`](Self::start), where `names` is the directory of names.
+    pub(crate) fn start_in(hand: &HelperTask, names: &Path) -> Result<Self, BenchError> {
+        Self::start_by(hand, Command::new("/proc/self/exe").env("UNDERPASS_DIR", names))
+    }
+
+    fn start_by(hand: &HelperTask, command: &mut Command) -> Result<Self, BenchError> {
+        let mut child = command
             .args([SUBCOMMAND, &serde_json::to_string(hand)?])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -100,6 +113,11 @@ impl Helper {
             READY => Ok(helper),
             other => Err(format!("a process beside client and server says {other}").into()),
         }
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends an order, and returns the answer.

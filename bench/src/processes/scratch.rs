@@ -4,6 +4,8 @@ use crate::BenchError;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "underpass-bench-";
 
@@ -16,9 +18,14 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Makes a directory, after removing those of killed runs.
     pub(crate) fn new() -> Result<Self, BenchError> {
+        static SWEPT: Once = Once::new();
+        /// Relaxed: only the numbers differ.
+        static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let base = std::env::temp_dir();
-        sweep(&base);
-        let path = base.join(format!("{PREFIX}{}", std::process::id()));
+        // Before the first one of this process is there.
+        SWEPT.call_once(|| sweep(&base));
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
         make(&path)?;
         let scratch = Self { path };
         make(&scratch.path.join("names"))?;
@@ -47,8 +54,8 @@ fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
+        let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists()) {
             // Another user's directory cannot be removed, and need not be.
             let _ = fs::remove_dir_all(entry.path());

@@ -1,10 +1,11 @@
 //! One counter that 16 threads of two domains count up: under locks in shared memory, and at its
 //! home.
 
+use super::hybrid::HybridData;
 use super::kernel::{COUNT, KernelCalls, KernelConnection, KernelRegion};
-use super::pthread::{PthreadMutex, WORDS};
-use super::words::words;
 use crate::processes::client::ScenarioClient;
+use crate::raw::pthread::{PthreadMutex, Robustness, WORDS};
+use crate::raw::region_words::words;
 use crate::{BenchError, Figures, Summary};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,8 +14,8 @@ use underpass_os::clock::now_ns;
 /// Threads of each domain.
 const THREADS: u64 = 8;
 /// The ways to count.
-const WAYS: [&str; 5] = ["spin", "pthread", "mutex", "call", "interrupt"];
-/// Those that `call` and `interrupt` are compared with.
+const WAYS: [&str; 6] = ["spin", "pthread", "mutex", "hybrid", "call", "interrupt"];
+/// Those with which the ways of a home are compared: a hybrid lock, and both invocations.
 const LOCKS: usize = 3;
 /// Longer than any invocation.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -57,13 +58,13 @@ impl RawLocks {
 
 /// The home makes the locks.
 pub(super) fn prepare(region: &'static KernelRegion) -> Result<(), BenchError> {
-    Ok(RawLocks::of(region)?.mutex.init()?)
+    Ok(RawLocks::of(region)?.mutex.init(Robustness::Stalled)?)
 }
 
 /// Counts up so often by that many kernel threads of this domain. `invoke` does it at home. Returns
 /// when that began and ended.
 fn count(
-    region: &'static KernelRegion,
+    (region, hybrid): (&'static KernelRegion, &HybridData),
     way: u64,
     threads: u64,
     times: u64,
@@ -77,6 +78,7 @@ fn count(
                 raw.locked.store(raw.locked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }),
             2 => region.counter.lock().map_err(|e| e.to_string())?.update(|counter| *counter += 1)?,
+            3 => drop(hybrid.count()?),
             _ => drop(invoke()?),
         }
         Ok(())
@@ -92,23 +94,24 @@ fn count(
 
 /// The home's half.
 pub(super) fn count_at_home(
-    region: &'static KernelRegion,
+    data: (&'static KernelRegion, &HybridData),
     way: u64,
     threads: u64,
     times: u64,
 ) -> Result<(u64, u64), BenchError> {
-    underpass::thread::blocking(|| count(region, way, threads, times, || Ok(one_more())))
+    underpass::thread::blocking(|| count(data, way, threads, times, || Ok(one_more())))
 }
 
 pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     let home = KernelConnection::import()?;
+    let hybrid = HybridData::import()?;
     let effort = client.effort();
     let mut taken: [Vec<f64>; WAYS.len()] = Default::default();
     let times = if effort.few { 200 } else { 2_000 };
     for round in 0..effort.least {
         client.progress(round as f64 / effort.least as f64);
         for (way, taken) in taken.iter_mut().enumerate() {
-            taken.push(both_count(&home, way as u64, times)? / (2 * THREADS * times) as f64);
+            taken.push(both_count(&home, &hybrid, way as u64, times)? / (2 * THREADS * times) as f64);
         }
     }
     let medians = taken.map(|taken| Summary::of(taken).median());
@@ -123,11 +126,11 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
 }
 
 /// Both domains count. Returns the ns from the first begin to the last end.
-fn both_count(home: &KernelConnection, way: u64, times: u64) -> Result<f64, BenchError> {
+fn both_count(home: &KernelConnection, hybrid: &HybridData, way: u64, times: u64) -> Result<f64, BenchError> {
     let calls = home.calls.clone();
     let theirs = std::thread::spawn(move || calls.count(way, THREADS, times));
-    let (begun, ended) = count(home.region, way, THREADS, times, || match way {
-        3 => Ok(home.calls.count_one()?),
+    let (begun, ended) = count((home.region, hybrid), way, THREADS, times, || match way {
+        4 => Ok(home.calls.count_one()?),
         _ => Ok(home.invoker.invoke(COUNT, [0; 6], WITHIN)?[0]),
     })?;
     let (their_begin, their_end) = theirs.join().map_err(|_| "a calling thread panicked")??;

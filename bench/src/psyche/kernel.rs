@@ -1,9 +1,10 @@
 //! The home's process: its data in a region and in private memory, and what the client asks of it.
 
+use super::hybrid::HybridData;
 use super::operations::{KernelData, KernelOperation, PART, PARTS, QUEUE, fill};
-use super::words::words;
 use super::{counter, lines};
 use crate::processes::role::ChildRole;
+use crate::raw::region_words::words;
 use crate::{BenchError, calls};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +19,7 @@ const CALLS: &str = "psyche-calls";
 const INTERRUPTS: &str = "psyche-urgent";
 /// How long the home may take to start.
 pub(super) const APPEAR: Duration = Duration::from_secs(10);
-/// The operation at interrupt level: its arguments are a number of Table 1, and 1 for locks.
+/// The operation at interrupt level: its arguments are a number of Table 1, and a [`Locking`].
 pub(super) const RUN: u64 = 1;
 /// Counts a counter up.
 pub(super) const COUNT: u64 = 2;
@@ -36,6 +37,27 @@ pub(super) struct KernelRegion {
     pub(super) raw: Mutex<[u64; 32]>,
 }
 
+/// How the data of an operation are locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Locking {
+    /// Not at all: one side has them to itself.
+    None,
+    /// By a `shared::Mutex` for each part.
+    Mutexes,
+    /// By a hybrid lock for each part.
+    Hybrid,
+}
+
+impl Locking {
+    pub(super) fn of(number: u64) -> Self {
+        [Self::None, Self::Mutexes, Self::Hybrid][(number % 3) as usize]
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self as u64
+    }
+}
+
 /// After how many steps of computing a thread of the home gives way, so that the home has safe
 /// points: about 100 µs for a thread that is slowed down, and 1 ms for one that keeps it busy.
 const SAFE: u64 = 100;
@@ -44,12 +66,12 @@ const LATE: u64 = 1_000;
 /// What the client asks of the home.
 #[underpass::interface]
 pub(crate) trait KernelCalls {
-    /// Executes an operation, on the data in the region by locks, or on private data without any.
-    fn execute(&self, operation: u64, locking: bool) -> Result<u64, CallError>;
+    /// Executes an operation, on shared data by locks, or on private data without any.
+    fn execute(&self, operation: u64, locking: u64) -> Result<u64, CallError>;
     /// Executes it so many times, and returns the ns that this took.
-    fn local(&self, operation: u64, locking: bool, times: u64) -> Result<u64, CallError>;
-    /// Writes the lines in the region that it uses.
-    fn touch(&self, operation: u64, locking: bool) -> Result<(), CallError>;
+    fn local(&self, operation: u64, locking: u64, times: u64) -> Result<u64, CallError>;
+    /// Writes the shared lines that it uses.
+    fn touch(&self, operation: u64, locking: u64) -> Result<(), CallError>;
     /// Computes a fixed amount so many times, and returns the ns that this took.
     fn compute(&self, times: u64) -> Result<u64, CallError>;
     /// Whether a thread computes all the time, and gives way now and then.
@@ -63,7 +85,7 @@ pub(crate) trait KernelCalls {
     fn count_one(&self) -> Result<u64, CallError>;
 }
 
-fn failed(e: impl std::fmt::Display) -> BenchError {
+pub(super) fn failed(e: impl std::fmt::Display) -> BenchError {
     e.to_string().into()
 }
 
@@ -158,25 +180,35 @@ pub(super) fn compute(from: u64) -> u64 {
     (0..1_000).fold(from, |number, step| number.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step)
 }
 
+/// The data that the home works on.
+struct HomeData {
+    locked: LockedData,
+    hybrid: HybridData,
+    own: PrivateData,
+}
+
 struct KernelHome {
     region: &'static KernelRegion,
-    locked: Arc<LockedData>,
+    data: Arc<HomeData>,
     held: HeldData,
-    own: Arc<PrivateData>,
     busy: Arc<AtomicBool>,
 }
 
-fn run(operation: u64, locking: bool, locked: &LockedData, own: &PrivateData) -> Result<u64, BenchError> {
+fn run(operation: u64, locking: u64, data: &HomeData) -> Result<u64, BenchError> {
     let operation = KernelOperation::of(operation).ok_or("no such operation")?;
-    if locking { operation.run(locked) } else { operation.run(own) }
+    match Locking::of(locking) {
+        Locking::None => operation.run(&data.own),
+        Locking::Mutexes => operation.run(&data.locked),
+        Locking::Hybrid => operation.run(&data.hybrid),
+    }
 }
 
 impl KernelCalls for KernelHome {
-    fn execute(&self, operation: u64, locking: bool) -> Result<u64, CallError> {
-        run(operation, locking, &self.locked, &self.own).map_err(|e| as_call(&e))
+    fn execute(&self, operation: u64, locking: u64) -> Result<u64, CallError> {
+        run(operation, locking, &self.data).map_err(|e| as_call(&e))
     }
 
-    fn local(&self, operation: u64, locking: bool, times: u64) -> Result<u64, CallError> {
+    fn local(&self, operation: u64, locking: u64, times: u64) -> Result<u64, CallError> {
         let begun = now_ns();
         for _ in 0..times {
             std::hint::black_box(self.execute(operation, locking)?);
@@ -184,11 +216,12 @@ impl KernelCalls for KernelHome {
         Ok(now_ns() - begun)
     }
 
-    fn touch(&self, operation: u64, locking: bool) -> Result<(), CallError> {
+    fn touch(&self, operation: u64, locking: u64) -> Result<(), CallError> {
         let Some(operation) = KernelOperation::of(operation) else { return Ok(()) };
-        match locking {
-            true => operation.touch(self.locked.queue, &self.locked.parts),
-            false => operation.touch(self.held.queue, &self.held.parts),
+        match Locking::of(locking) {
+            Locking::None => operation.touch(self.held.queue, &self.held.parts),
+            Locking::Mutexes => operation.touch(self.data.locked.queue, &self.data.locked.parts),
+            Locking::Hybrid => self.data.hybrid.touch(operation),
         }
         Ok(())
     }
@@ -224,7 +257,7 @@ impl KernelCalls for KernelHome {
     }
 
     fn count(&self, way: u64, threads: u64, times: u64) -> Result<(u64, u64), CallError> {
-        counter::count_at_home(self.region, way, threads, times).map_err(|e| as_call(&e))
+        counter::count_at_home((self.region, &self.data.hybrid), way, threads, times).map_err(|e| as_call(&e))
     }
 
     fn count_one(&self) -> Result<u64, CallError> {
@@ -236,23 +269,26 @@ impl KernelCalls for KernelHome {
 pub(super) fn serve(_: &ChildRole) -> Result<(), BenchError> {
     let region: &'static Region<KernelRegion> =
         Box::leak(Box::new(Region::export(REGION, |_: &KernelRegion| ()).map_err(failed)?));
-    let (locked, own) = (Arc::new(LockedData::of(region)?), Arc::new(PrivateData::new()));
+    let handlers = InvocationHandlers::new();
+    let (hybrid, server) = HybridData::export(&handlers, calls::exporting(calls::NAME))?;
+    let data = HomeData { locked: LockedData::of(region)?, hybrid, own: PrivateData::new() };
     let (held, locks) = HeldData::of(region)?;
-    fill(locked.queue);
+    fill(data.locked.queue);
     fill(held.queue);
     // From here on the client holds them.
     drop(locks);
     counter::prepare(region)?;
-    let (theirs, private) = (locked.clone(), own.clone());
-    let (services, _home) = InvocationHandlers::new()
+    let data = Arc::new(data);
+    let handled = data.clone();
+    let (services, _home) = handlers
         .on(RUN, move |[operation, locking, ..]| {
-            let result = run(operation, locking == 1, &theirs, &private).unwrap_or(u64::MAX);
+            let result = run(operation, locking, &handled).unwrap_or(u64::MAX);
             [result, 0, 0, 0, 0, 0]
         })
         .on(COUNT, |_| [counter::one_more(), 0, 0, 0, 0, 0])
         .start();
-    let home = KernelHome { region, locked, held, own, busy: Arc::default() };
-    let server = services.export(calls::exporting(calls::NAME), INTERRUPTS);
+    let home = KernelHome { region, data, held, busy: Arc::default() };
+    let server = services.export(server, INTERRUPTS);
     let server = lines::export(server)?.export(CALLS, KernelCalls::serve(home));
     Ok(server.run()?)
 }

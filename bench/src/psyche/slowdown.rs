@@ -1,7 +1,7 @@
 //! What a thread that computes at home loses, while the other domain works on the home's data
 //! (Psyche, section 5.3): by remote access nothing but memory's time, by invocation the processor.
 
-use super::kernel::{KernelCalls, KernelConnection, LockedData, RUN, compute};
+use super::kernel::{KernelCalls, KernelConnection, LockedData, Locking, RUN, compute};
 use super::operations::KernelOperation;
 use crate::processes::client::ScenarioClient;
 use crate::{BenchError, Figures, Summary};
@@ -58,6 +58,7 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
             .with(&format!("{name}_ns"), operation)
             .with(&format!("{name}_lost_ns"), lost)
             .with(&format!("{name}_slowdown"), computed(way) / alone)
+            .with_detail(&format!("{name}_lost"), lost / operation)
             .with_detail(&format!("{name}_operations"), operations);
     }
     // Of 19 ms by access 1 ms, and of 22 ms at interrupt level 17 ms.
@@ -80,8 +81,10 @@ fn turn(home: &KernelConnection, locked: &LockedData, way: &str, amount: u64) ->
         let number = OPERATION.number();
         std::hint::black_box(match way {
             "access" => OPERATION.run(locked)?,
-            "interrupt" => home.invoker.invoke(RUN, [number, 1, 0, 0, 0, 0], WITHIN)?[0],
-            _ => home.calls.execute(number, true)?,
+            "interrupt" => {
+                home.invoker.invoke(RUN, [number, Locking::Mutexes.number(), 0, 0, 0, 0], WITHIN)?[0]
+            }
+            _ => home.calls.execute(number, Locking::Mutexes.number())?,
         });
         operations += 1;
     }

@@ -1,6 +1,7 @@
 //! Table 1, and Figures 3 to 5 from it.
 
-use super::kernel::{HeldData, KernelCalls, KernelConnection, LockedData, RUN};
+use super::hybrid::HybridData;
+use super::kernel::{HeldData, KernelCalls, KernelConnection, LockedData, Locking, RUN};
 use super::operations::{KernelOperation, OPERATIONS};
 use super::timed::{SelfTimed, clock_ns, each};
 use crate::measure::contest::{Contest, Subject};
@@ -18,12 +19,25 @@ pub(super) const CASES: &[&str] = &[
     "table1/create-process",
 ];
 
-/// The columns: by local access, by remote access and by remote invocation, each with locks and
-/// without.
-const COLUMNS: [&str; 6] = ["local_on", "local_off", "access_on", "access_off", "invoke_on", "invoke_off"];
+/// The paper's columns: by local access, by remote access and by remote invocation, each with locks
+/// and without. Then the same with hybrid locks.
+const COLUMNS: [&str; 9] = [
+    "local_on",
+    "local_off",
+    "access_on",
+    "access_off",
+    "invoke_on",
+    "invoke_off",
+    "local_hybrid",
+    "access_hybrid",
+    "invoke_hybrid",
+];
+
+/// The paper's columns among them.
+const PAPERS: usize = 6;
 
 /// The paper's Table 1, in µs.
-const PAPER: [[f64; 6]; 6] = [
+const PAPER: [[f64; PAPERS]; 6] = [
     [42.4, 21.6, 247.0, 154.0, 197.0, 174.0],
     [25.0, 16.1, 131.0, 87.6, 115.0, 96.7],
     [40.6, 30.5, 211.0, 169.0, 125.0, 105.0],
@@ -39,6 +53,7 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     let home = KernelConnection::import()?;
     let locked = LockedData::of(home.region)?;
     let (held, _locks) = HeldData::of(home.region)?;
+    let hybrid = HybridData::import()?;
     client.settle()?;
     let clock = clock_ns();
     for (part, (operation, case)) in OPERATIONS.into_iter().zip(CASES).enumerate() {
@@ -47,20 +62,32 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
         }
         let number = operation.number();
         let calls = &home.calls;
-        let local =
-            |locking| move |times| -> Result<u64, BenchError> { Ok(calls.local(number, locking, times)?) };
-        let prepared = |locking| move || -> Result<(), BenchError> { Ok(calls.touch(number, locking)?) };
-        let invoke = |locking| {
+        let local = |locking: Locking| {
+            move |times| -> Result<u64, BenchError> { Ok(calls.local(number, locking.number(), times)?) }
+        };
+        let prepared = |locking: Locking| {
+            move || -> Result<(), BenchError> { Ok(calls.touch(number, locking.number())?) }
+        };
+        let invoke = |locking: Locking| {
             let home = &home;
             move |times| each(times, clock, || Ok(()), || invoked(home, operation, locking))
         };
         let mut subjects = (
-            SelfTimed::new(COLUMNS[0], local(true)),
-            SelfTimed::new(COLUMNS[1], local(false)),
-            SelfTimed::new(COLUMNS[2], |times| each(times, clock, prepared(true), || operation.run(&locked))),
-            SelfTimed::new(COLUMNS[3], |times| each(times, clock, prepared(false), || operation.run(&held))),
-            SelfTimed::new(COLUMNS[4], invoke(true)),
-            SelfTimed::new(COLUMNS[5], invoke(false)),
+            SelfTimed::new(COLUMNS[0], local(Locking::Mutexes)),
+            SelfTimed::new(COLUMNS[1], local(Locking::None)),
+            SelfTimed::new(COLUMNS[2], |times| {
+                each(times, clock, prepared(Locking::Mutexes), || operation.run(&locked))
+            }),
+            SelfTimed::new(COLUMNS[3], |times| {
+                each(times, clock, prepared(Locking::None), || operation.run(&held))
+            }),
+            SelfTimed::new(COLUMNS[4], invoke(Locking::Mutexes)),
+            SelfTimed::new(COLUMNS[5], invoke(Locking::None)),
+            SelfTimed::new(COLUMNS[6], local(Locking::Hybrid)),
+            SelfTimed::new(COLUMNS[7], |times| {
+                each(times, clock, prepared(Locking::Hybrid), || operation.run(&hybrid))
+            }),
+            SelfTimed::new(COLUMNS[8], invoke(Locking::Hybrid)),
         );
         let all: &mut [&mut dyn Subject] = &mut [
             &mut subjects.0,
@@ -69,6 +96,9 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
             &mut subjects.3,
             &mut subjects.4,
             &mut subjects.5,
+            &mut subjects.6,
+            &mut subjects.7,
+            &mut subjects.8,
         ];
         let contest = client.contest(all, part, OPERATIONS.len())?;
         client.report(case, figures(&contest, operation, PAPER[part]))?;
@@ -77,17 +107,17 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
 }
 
 /// Has the home execute it: at interrupt level if it is short.
-fn invoked(home: &KernelConnection, operation: KernelOperation, locking: bool) -> Result<u64, BenchError> {
+fn invoked(home: &KernelConnection, operation: KernelOperation, locking: Locking) -> Result<u64, BenchError> {
     if !operation.is_short() {
-        return Ok(home.calls.execute(operation.number(), locking)?);
+        return Ok(home.calls.execute(operation.number(), locking.number())?);
     }
-    let operands = [operation.number(), u64::from(locking), 0, 0, 0, 0];
+    let operands = [operation.number(), locking.number(), 0, 0, 0, 0];
     let [result, ..] = home.invoker.invoke(RUN, operands, WITHIN)?;
     Ok(result)
 }
 
-/// The six columns, and the bars of the figures.
-fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; 6]) -> Figures {
+/// The columns, and the bars of the figures.
+fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; PAPERS]) -> Figures {
     let ns: Vec<f64> = contest.measured.iter().map(|column| column.slices().median()).collect();
     let mut figures = Figures::of(contest, 4, 2)
         .with("locks", operation.locks())
@@ -95,7 +125,7 @@ fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; 6]) -> Fi
     for (name, ns) in COLUMNS.into_iter().zip(&ns) {
         figures = figures.with(&format!("{name}_ns"), *ns);
     }
-    for ((name, ours), (_, theirs)) in bars(&ns).into_iter().zip(bars(&paper)) {
+    for ((name, ours), (_, theirs)) in bars(&ns[..PAPERS]).into_iter().zip(bars(&paper)) {
         figures = figures.with(name, ours).with_detail(&format!("paper_{name}"), theirs);
     }
     for (name, us) in COLUMNS.into_iter().zip(paper) {
@@ -106,7 +136,7 @@ fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; 6]) -> Fi
 
 /// The bars of Figures 3, 4 and 5 in per cent, from the columns.
 fn bars(columns: &[f64]) -> [(&'static str, f64); 8] {
-    let [a, b, c, d, e, f] = *columns else { unreachable!("Table 1 has six columns") };
+    let [a, b, c, d, e, f] = *columns else { unreachable!("the paper's Table 1 has six columns") };
     [
         // Figure 3: how much of the time is due to locks.
         ("fig3_local", 100.0 * (a - b) / a),

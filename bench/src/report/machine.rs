@@ -1,11 +1,12 @@
 //! The machine that the figures come from.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use underpass_os::{clock, cpu};
 
 /// The measured machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The model of the CPU, from the kernel.
     pub cpu: String,
@@ -29,6 +30,46 @@ impl Machine {
             clock_ns: clock_cost(),
         }
     }
+}
+
+/// What makes two machines with the same processor differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineSettings {
+    /// The kernel's command line.
+    pub kernel_command_line: Option<String>,
+    /// What the kernel does about each vulnerability of the processor.
+    pub mitigations: BTreeMap<String, String>,
+    /// The kernel's way to choose the processor's frequency.
+    pub governor: Option<String>,
+    /// Whether cores run several threads at once.
+    pub smt: Option<String>,
+}
+
+impl MachineSettings {
+    /// Describes this machine.
+    pub fn this() -> Self {
+        Self {
+            kernel_command_line: read("/proc/cmdline"),
+            mitigations: mitigations(),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            smt: read("/sys/devices/system/cpu/smt/control"),
+        }
+    }
+}
+
+/// What the kernel does about each vulnerability of the processor.
+fn mitigations() -> BTreeMap<String, String> {
+    let Ok(entries) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else { return BTreeMap::new() };
+    let told = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path()).ok()?;
+        Some((entry.file_name().into_string().ok()?, text.trim().to_owned()))
+    };
+    entries.flatten().filter_map(told).collect()
+}
+
+/// A line of the kernel's, if it has one there.
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// The model of the CPU. Each architecture has its own word for it.

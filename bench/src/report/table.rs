@@ -78,7 +78,7 @@ fn more(more: &Map<String, Value>) -> String {
 }
 
 /// Nanoseconds with a unit that fits.
-fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     match ns {
         ns if ns.is_nan() => "-".into(),
         ns if ns < 1e3 => format!("{} ns", number(ns)),

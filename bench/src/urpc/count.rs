@@ -41,6 +41,10 @@ enum Repeated {
     Lock,
     /// A thread is started and joined.
     SpawnJoin,
+    /// A message is sent to a port and received, both sides in one process.
+    PortSend,
+    /// A task signal is sent and handled, both sides in one process.
+    Signal,
 }
 
 /// The work of a counted child.
@@ -77,6 +81,8 @@ impl InstructionCount {
             Repeated::Yield => operations::yields(times),
             Repeated::Lock => operations::lock(times),
             Repeated::SpawnJoin => operations::fork_join(times),
+            Repeated::PortSend => return operations::port_sends(times),
+            Repeated::Signal => return operations::signals(times),
         };
         Ok(())
     }

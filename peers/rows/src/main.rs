@@ -46,7 +46,10 @@ fn row(id: u64) -> Row {
         name: format!("customer number {id:08}"),
         email: format!("customer.{id:08}@mail.example.org"),
         address: format!("{:>8}, a street of some length, a town of some size, a country", id % 977),
-        comment: format!("{:>8}: a sentence or two that somebody has typed when the customer called last, and that nobody has read since", id),
+        comment: format!(
+            "{:>8}: a sentence or two that somebody has typed when the customer called last, and that nobody has read since",
+            id
+        ),
     }
 }
 
@@ -178,6 +181,8 @@ fn compare(directory: &Path, count: u64, rounds: u64) -> Outcome {
     }
     let (ours, socket) = (median(&mut ours), median(&mut socket));
     let ratio = ours / socket;
-    println!("{count} rows: {ours:.0} ms over Underpass, {socket:.0} ms by postcard over a socket: {ratio:.2}");
+    println!(
+        "{count} rows: {ours:.0} ms over Underpass, {socket:.0} ms by postcard over a socket: {ratio:.2}"
+    );
     Ok(())
 }
