@@ -8,10 +8,10 @@ use greeter_proto::greeter::greeter_server::{Greeter, GreeterServer};
 use greeter_proto::greeter::{HelloReply, HelloRequest};
 use std::error::Error;
 use std::pin::Pin;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 struct Polite;
@@ -44,7 +44,7 @@ async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
     println!("listening at http://{}", listener.local_addr()?);
     Server::builder()
         .add_service(GreeterServer::new(Polite))
-        .serve_with_incoming(TcpListenerStream::new(listener))
+        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
         .await?;
     Ok(())
 }
