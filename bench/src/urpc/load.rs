@@ -126,14 +126,16 @@ fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<ClaimVerdi
     let (few, many) = (best(false)?, best(true)?);
     let growth = many / few;
     let because = format!("more than C + S threads make {growth:.2} times as many calls a second");
-    Some(match processors.servers {
-        0 => ClaimVerdict {
-            claim: "with S = 0 more threads share each reallocation",
-            holds: growth > GROWS,
-            because,
-        },
-        _ => ClaimVerdict { claim: "throughput grows until T = C + S", holds: growth <= GROWS, because },
-    })
+    if processors.servers == 0 {
+        let claim = "with S = 0 more threads share each reallocation";
+        return Some(ClaimVerdict { claim, holds: growth > GROWS, because });
+    }
+    let (_, one) = rates.first()?;
+    let (_, each) = rates.iter().rfind(|(threads, _)| !is_large(*threads, processors))?;
+    let grows = each / one;
+    let because = format!("{because}, and the last of fewer {grows:.2} times as many as one");
+    let holds = grows > GROWS && each * GROWS >= few && growth <= GROWS;
+    Some(ClaimVerdict { claim: "throughput grows until T = C + S", holds, because })
 }
 
 #[cfg(test)]
@@ -149,5 +151,7 @@ mod tests {
         assert_eq!(holds(&grows, ONE_EACH), Some(false));
         assert_eq!(holds(&grows[..2], ONE_EACH), None, "nothing was measured past T = C + S");
         assert_eq!(holds(&grows, ONE_TO_SHARE), Some(true));
+        let falls = [(1, 1.0), (2, 1.8), (3, 1.2), (4, 0.9), (32, 0.8)];
+        assert_eq!(holds(&falls, TWO_EACH), Some(false), "it falls before T = C + S");
     }
 }

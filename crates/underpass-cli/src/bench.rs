@@ -103,7 +103,7 @@ fn list(out: &mut impl Write, json: bool) -> Result<(), BenchError> {
     for (name, about) in known.chain(others) {
         match json {
             true => writeln!(out, "{}", serde_json::json!({ "name": name, "about": about }))?,
-            false => writeln!(out, "{name:<14}{about}")?,
+            false => writeln!(out, "{name:<16}{about}")?,
         }
     }
     Ok(())

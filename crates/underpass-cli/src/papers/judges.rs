@@ -90,6 +90,16 @@ pub(super) const GROWS: Judge = |points| {
     (measured.len() > 1).then(|| (all, format!("{:.2} times as many with {} processors", last.1, last.0)))
 };
 
+/// Two processors on each side make more calls than one on each.
+pub(super) const TWO_ON_EACH_SIDE: Judge = |points| {
+    let best = |case: &str| {
+        let rates = points.iter().filter(|point| point.at.starts_with(case)).filter_map(|point| point.ours);
+        rates.max_by(f64::total_cmp)
+    };
+    let times = best("figures/C2S2,")? / best("figures/C1S1,")?;
+    Some((times > 1.1, format!("two on each side make {times:.2} times as many calls as one on each")))
+};
+
 /// The brackets of a blocking call cost a hundredth of a kernel thread's start and end.
 pub(super) const BRACKETS: Judge = |points| {
     let thread = ours(points, "activation-start", "")? + ours(points, "activation-stop", "")?;
@@ -223,6 +233,14 @@ mod tests {
         let both = |ours| [point("a", "both", ours, Some(80.0)), point("b", "both", 140.0, Some(113.0))];
         assert_eq!(judged(BELOW_HUNDRED, &both(50.0)), Some(true));
         assert_eq!(judged(BELOW_HUNDRED, &both(120.0)), Some(false));
+    }
+
+    #[test]
+    fn more_processors_are_to_make_more_calls() {
+        let rate = |case: &str, ours| point(&format!("figures/{case}, T = 2"), "throughput", ours, None);
+        assert_eq!(judged(TWO_ON_EACH_SIDE, &[rate("C1S1", 1.7)]), None);
+        assert_eq!(judged(TWO_ON_EACH_SIDE, &[rate("C1S1", 1.7), rate("C2S2", 2.3)]), Some(true));
+        assert_eq!(judged(TWO_ON_EACH_SIDE, &[rate("C1S1", 1.7), rate("C2S2", 0.6)]), Some(false));
     }
 
     #[test]
