@@ -12,6 +12,7 @@ mod environment;
 pub(crate) mod kernel_task;
 pub(crate) mod launcher;
 pub(crate) mod maximum;
+pub(crate) mod placing;
 pub mod preempt;
 pub(crate) mod registry;
 pub(crate) mod sharing;

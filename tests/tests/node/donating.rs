@@ -2,6 +2,7 @@
 
 use crate::holds;
 use crate::parties::Node;
+use underpass_skip::skip;
 use underpass_tests::{Watchdog, until};
 
 #[test]
@@ -35,4 +36,20 @@ fn calls_that_donate_come_to_their_end_beside_a_domain_that_computes() {
     caller.asks("compute 1");
     holds(&node, &mut caller, 1);
     caller.asks("rest");
+}
+
+#[test]
+fn a_domain_that_is_called_often_comes_to_a_processor() {
+    let _watchdog = Watchdog::new("a_domain_that_is_called_often_comes_to_a_processor");
+    if underpass_os::cpu::allowed().unwrap().len() < 2 {
+        skip!("on one CPU a caller always donates its processor");
+    }
+    let node = Node::new("called-often");
+    let _server = node.serve(2);
+    let (mut caller, mut callee) = (node.registered(), node.registered());
+    assert_eq!(callee.asks("serve callee"), "serves");
+    // No other domain wants the second processor. Then almost no call is donated.
+    until("the callee to poll", || {
+        (caller.asks("call callee 1000").parse::<u64>().unwrap() < 100).then_some(())
+    });
 }

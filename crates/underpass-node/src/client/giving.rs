@@ -6,7 +6,7 @@ use crate::page::layout::{SERVER, TransferKind, at, head, row};
 use crate::page::{LinkWord, PageLink, PageView, PageWords, beneficiary_of, give, take};
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::Pool;
+use underpass_processor::{Pool, freed_cpu};
 
 impl Session {
     /// How many processors of that domain this one has borrowed and not given back. Negative: it
@@ -20,6 +20,9 @@ impl Session {
     /// G2 and G3, of a processor that the caller has taken out of those that the domain holds.
     /// Returns `false` if the domain is gone; then the caller has the processor still.
     fn give(&self, link: &PageLink, kind: TransferKind) -> bool {
+        let cpu = freed_cpu().map_or(0, |cpu| cpu as u64 + 1);
+        // Relaxed: a hint, which G2 publishes.
+        self.pages.word(head::GAVE_CPU).store(cpu, Ordering::Relaxed);
         let given = give(self.pages, link, kind);
         if given {
             self.wake(link.place);
@@ -55,7 +58,9 @@ impl Session {
             for kind in TransferKind::ALL {
                 while take(self.pages, &page, &link, kind, self.most) {
                     comes = true;
-                    pool.add_processor();
+                    // A hint: any number is right.
+                    let cpu = page.read(head::GAVE_CPU).checked_sub(1);
+                    pool.add_processor(cpu.and_then(|cpu| cpu.try_into().ok()));
                 }
             }
         }
@@ -130,7 +135,7 @@ impl DomainClient {
                 return;
             }
             if !session.give(&link, session.kind_for(&link)) {
-                pool.add_processor();
+                pool.add_processor(None);
                 return;
             }
         }
@@ -204,7 +209,7 @@ impl DomainClient {
                 self.owed_in_all.fetch_sub(1, Ordering::Relaxed);
                 if !session.give_owed(place, beneficiary) {
                     // That domain is gone.
-                    pool.add_processor();
+                    pool.add_processor(None);
                 }
             }
         }

@@ -26,6 +26,8 @@ pub mod head {
     pub const ALONE: usize = 3;
     /// How many activations wait for a processor.
     pub const PARKED: usize = 4;
+    /// The CPU of the processor that the domain has given last, and one more. 0: it is not known.
+    pub const GAVE_CPU: usize = 5;
     /// In the server's page: it grows while the server lives and any domain wants a processor.
     pub const HEARTBEAT: usize = 8;
     /// In the server's page: how many domains want a processor.

@@ -50,6 +50,8 @@ pub(super) struct Record {
     /// The processor time that it was granted since it was last judged.
     granted: u64,
     granted_at: u64,
+    /// The most that it may have run besides, on processors that came and went unseen.
+    passed: u64,
     judged_at: u64,
     /// The processors that were taken from it since it was last judged, as it had not given them.
     kept: u32,
@@ -68,6 +70,7 @@ impl Record {
             relapses: 0,
             granted: 0,
             granted_at: now,
+            passed: 0,
             judged_at: now,
             kept: 0,
             always_wanted: false,
@@ -84,6 +87,11 @@ impl Record {
         self.granted_at = now;
     }
 
+    /// Processors came and went that it had for `most` ns at the most.
+    pub(super) fn pass(&mut self, most: u64) {
+        self.passed = self.passed.saturating_add(most);
+    }
+
     /// A processor was taken from it, as it had not given it in time.
     pub(super) fn keep(&mut self) {
         self.kept += 1;
@@ -97,7 +105,7 @@ impl Record {
     }
 
     /// Compares the kernel's account with what was granted. Returns a fault, and the time that it
-    /// ran in excess.
+    /// ran beyond what was seen to be granted.
     pub(super) fn judge(
         &mut self,
         time: ProcessorTime,
@@ -109,8 +117,9 @@ impl Record {
         let excess = time.ran.saturating_sub(tolerated);
         let tried = time.ran.saturating_add(time.waited);
         let idled = self.always_wanted && granted >= window / 4 && granted > TOLERANCE && tried < granted / 8;
+        let is_fault = excess > std::mem::take(&mut self.passed);
         (self.granted, self.judged_at, self.always_wanted) = (0, now, wants);
-        let fault = match (excess > 0, idled) {
+        let fault = match (is_fault, idled) {
             (true, _) => Some(Disobedience::RanInExcess),
             (false, true) => Some(Disobedience::ClaimedWithoutUse),
             (false, false) => None,
@@ -121,7 +130,7 @@ impl Record {
     /// Begins to compare anew.
     pub(super) fn excuse(&mut self, now: u64) {
         (self.granted, self.judged_at, self.always_wanted) = (0, now, false);
-        self.kept = 0;
+        (self.kept, self.passed) = (0, 0);
     }
 
     /// Counts a fault.
@@ -165,6 +174,17 @@ mod tests {
         assert_eq!(record.strike(&rules, rules.term), ObedienceChange::Demoted);
         assert_eq!(record.obeyed(3 * rules.term - 1), ObedienceChange::Nothing);
         assert_eq!(record.obeyed(3 * rules.term), ObedienceChange::Restored);
+    }
+
+    #[test]
+    fn a_processor_that_came_and_went_unseen_is_no_excess_and_is_paid_for() {
+        let (mut record, ran) = (Record::new(0), 20_000_000);
+        let time = ProcessorTime { ran, waited: 0 };
+        let tolerated = 100_000_000 / 20 + TOLERANCE;
+        record.pass(ran);
+        assert_eq!(record.judge(time, false, 100_000_000), (None, ran - tolerated));
+        let fault = Some(Disobedience::RanInExcess);
+        assert_eq!(record.judge(time, false, 200_000_000), (fault, ran - tolerated), "it is forgotten");
     }
 
     #[test]

@@ -35,6 +35,15 @@ impl NodePolicy {
         self.serve(out);
     }
 
+    /// Processors came to a domain and went on between two calls of [`observe`](Self::observe), so
+    /// that it had them for `most` ns together at the most. It may have run for so long.
+    pub fn note_passed(&mut self, domain: DomainId, most: u64, now: u64) {
+        self.advance(now);
+        if let Some(index) = self.find(domain) {
+            self.domains[index as usize].record.pass(most);
+        }
+    }
+
     /// The domain did not go by what it was granted for some time, since it could not hear of that.
     /// What it ran meanwhile does not count.
     pub fn excuse(&mut self, domain: DomainId, now: u64) {

@@ -32,6 +32,7 @@ pub(super) struct Looks {
     stale: bool,
     accounted_at: u64,
     looked_at: u64,
+    observed_at: u64,
 }
 
 impl Looks {
@@ -97,6 +98,7 @@ impl NodeServer {
     /// Steps 2 and 3: tells the policy what each domain holds. Returns `false` if the words change
     /// all the time.
     fn observe(&mut self, now: u64) -> bool {
+        let since = now - std::mem::replace(&mut self.looks.observed_at, now);
         let parties: Vec<(usize, &Memory)> = std::iter::once((SERVER, &self.page))
             .chain(self.registered().map(|(member, _)| (member.place, &member.page)))
             .collect();
@@ -107,10 +109,13 @@ impl NodeServer {
         let mut holds = Vec::with_capacity(parties.len());
         let registered = self.members.iter_mut().filter(|member| member.id.is_some());
         for (party, member) in (1..).zip(registered) {
-            member.held = seen.count(party, member.base, most);
+            let held = seen.count(party, member.base, most);
+            let passed = member.find(held, seen.taken(party), most);
             member.temporary = seen.temporary(party).min(most);
             let coming = seen.coming(party, most);
-            holds.extend(member.id.map(|id| (id, (member.held + coming).min(most))));
+            let Some(id) = member.id else { continue };
+            self.policy.note_passed(id, since.saturating_mul(passed.into()), now);
+            holds.push((id, (member.held + coming).min(most)));
         }
         for (victim, to) in answered {
             self.policy.answered(victim, to, now);

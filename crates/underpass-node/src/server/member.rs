@@ -30,6 +30,8 @@ pub(super) struct RegisteredDomain {
     pub(super) base: u32,
     /// What it has, as the last look found it.
     pub(super) held: u32,
+    /// How many processors it had taken by then, modulo 2³².
+    taken: u32,
     pub(super) temporary: u32,
     /// It went by its own maximum for some time since it was last compared with the kernel's
     /// accounts.
@@ -66,6 +68,7 @@ impl RegisteredDomain {
             id: None,
             base: 0,
             held: 0,
+            taken: 0,
             temporary: 0,
             // What it ran before it registered does not count.
             excused: true,
@@ -81,6 +84,15 @@ impl RegisteredDomain {
             place: self.place,
             generation: self.generation,
         }
+    }
+
+    /// A look finds that it has `held` processors, and has taken `taken`. Returns how many it has
+    /// taken since the last look and has no more.
+    pub(super) fn find(&mut self, held: u32, taken: u32, most: u32) -> u32 {
+        let more = held.saturating_sub(std::mem::replace(&mut self.held, held));
+        let new = taken.wrapping_sub(std::mem::replace(&mut self.taken, taken));
+        // More is the end of a link, or a lie.
+        if new > 2 * most { 0 } else { new.saturating_sub(more) }
     }
 
     /// How many processors it has given the domain at `place` since the link began, modulo 2³².

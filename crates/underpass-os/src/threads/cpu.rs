@@ -1,5 +1,6 @@
 //! The processors that this domain may use.
 
+use crate::thread::Tid;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::io;
@@ -115,6 +116,50 @@ pub fn leave() -> bool {
     moved
 }
 
+/// While this value exists, a thread of this process may run on one CPU only. So if it sleeps, it
+/// wakes up there. Afterwards the kernel moves it freely again.
+#[derive(Debug)]
+pub struct WakeUpPlace {
+    thread: Pid,
+    before: CpuSet,
+}
+
+impl WakeUpPlace {
+    /// Lets `thread` wake up on `cpu`. `None` if it may not run there, or on no other CPU, or if it
+    /// has ended. It costs two system calls, and a third one when the value is dropped. What
+    /// another process changes of the thread's CPUs meanwhile may be lost.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_os::cpu::{self, WakeUpPlace};
+    /// let before = cpu::allowed()?;
+    /// let place = WakeUpPlace::new(underpass_os::thread::current(), before[0]);
+    /// assert_eq!(place.is_some(), before.len() > 1);
+    /// drop(place);
+    /// assert_eq!(cpu::allowed()?, before);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(thread: Tid, cpu: usize) -> Option<Self> {
+        let thread = thread.pid()?;
+        let before = sched_getaffinity(Some(thread)).ok()?;
+        if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) || before.count() == 1 {
+            return None;
+        }
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(Some(thread), &one).ok()?;
+        Some(Self { thread, before })
+    }
+}
+
+impl Drop for WakeUpPlace {
+    fn drop(&mut self) {
+        // This fails if the thread has ended, or if all CPUs of the set have been taken away
+        // meanwhile. The kernel has then chosen others.
+        let _ = sched_setaffinity(Some(self.thread), &self.before);
+    }
+}
+
 /// Yields the processor to another kernel thread that is ready on it.
 pub fn give_way() {
     rustix::thread::sched_yield();
@@ -123,6 +168,27 @@ pub fn give_way() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sleeper_wakes_up_where_it_was_placed() {
+        let all = allowed().unwrap();
+        let (wake, woken) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            tell.send((crate::thread::current(), 0)).unwrap();
+            woken.iter().for_each(|()| tell.send((crate::thread::current(), current())).unwrap());
+        });
+        let (thread, _) = told.recv().unwrap();
+        for &cpu in all.iter().filter(|_| all.len() > 1) {
+            let place = WakeUpPlace::new(thread, cpu).unwrap();
+            wake.send(()).unwrap();
+            assert_eq!(told.recv().unwrap().1, cpu);
+            drop(place);
+            assert_eq!(sched_getaffinity(thread.pid()).unwrap(), sched_getaffinity(None).unwrap());
+        }
+        drop(wake);
+        sleeper.join().unwrap();
+    }
 
     #[test]
     fn a_thread_that_left_a_cpu_may_return() {

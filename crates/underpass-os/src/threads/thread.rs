@@ -10,6 +10,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tid(i32);
 
+impl Tid {
+    /// As the system calls take it.
+    pub(crate) fn pid(self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(self.0)
+    }
+}
+
 /// The number of the calling kernel thread.
 ///
 /// # Examples

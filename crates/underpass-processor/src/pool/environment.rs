@@ -17,6 +17,7 @@ impl Environment for Pool {
 
     fn wake(&self, state: &ActivationState) {
         metrics().woke();
+        let _place = self.place(state);
         futex::wake(state.word(), FutexScope::Private, 1);
     }
 
@@ -28,6 +29,7 @@ impl Environment for Pool {
 
     fn unpark(&self, state: &ActivationState) {
         if let Some(activation) = self.registry.get(state.number()) {
+            let _place = self.place(state);
             activation.parker().unpark();
         }
     }

@@ -186,6 +186,11 @@ pub(crate) fn leave() {
     OWN.set(None);
 }
 
+/// Whether the calling kernel thread is an activation that has given its permit up.
+pub(crate) fn has_given_up() -> bool {
+    OWN.get().is_some_and(|own| own.summoned() && !own.asked())
+}
+
 /// Sends the signal to an activation. Returns whether that was possible.
 pub(crate) fn interrupt(activation: &Activation) -> bool {
     let (Some(number), Some(thread)) = (number(), activation.thread()) else { return false };

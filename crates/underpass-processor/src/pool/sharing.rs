@@ -138,11 +138,11 @@ impl Pool {
         MONITOR.unpark();
     }
 
-    /// T4: the domain has come to one more processor.
-    pub fn add_processor(&self) {
+    /// T4: the domain has come to one more processor, of this CPU, if that is known.
+    pub fn add_processor(&self, cpu: Option<usize>) {
         let _held = preempt::critical();
         let owed = self.permits.add_held();
-        self.use_more(owed);
+        Self::on_cpu(cpu, || self.use_more(owed));
     }
 
     /// G1: takes an idle processor, to give it away. Returns `false` if none is idle.
