@@ -5,11 +5,10 @@ pub(crate) use crate::threads::cases::yields;
 
 use crate::BenchError;
 use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use underpass::port::signal::{SignalHandlers, SignalSender};
 use underpass::port::{PortOptions, PortSender};
-use underpass::{Server, thread};
+use underpass::{Server, sync::mpmc};
 
 /// What is sent before it is received: less than there are credits for.
 const BATCH: u64 = 32;
@@ -37,27 +36,34 @@ pub(crate) fn port_sends(times: u64) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Sends task signals to this process. Their handler counts them, on a thread that runs when the
-/// sender yields.
+/// Sends task signals to this process. The handler of each sends the next one, and the receiver
+/// finds it when it looks again. So the receiver waits only for the first signal, no other rings
+/// for it, and no thread spins.
 pub(crate) fn signals(times: u64) -> Result<(), BenchError> {
-    let handled = Arc::new(AtomicU64::new(0));
-    let counts = Arc::clone(&handled);
-    // Relaxed: the handler runs on this activation, between two threads.
-    let handlers = SignalHandlers::new().credits(2 * BATCH as usize).on(KIND, move |signal| {
-        counts.store(counts.load(Ordering::Relaxed) + signal.datum, Ordering::Relaxed);
+    let right: Arc<OnceLock<SignalSender>> = Arc::default();
+    let (over, ended) = mpmc::bounded(1);
+    let next = Arc::clone(&right);
+    // The datum is the number of signals that are still to come.
+    let handlers = SignalHandlers::new().on(KIND, move |signal| {
+        let sent = match signal.datum {
+            0 => Ok(()),
+            left => next.wait().signal(KIND, black_box(left - 1)).map(drop),
+        };
+        if signal.datum == 0 || sent.is_err() {
+            // Nothing else is in the channel.
+            let _ = over.try_send(sent);
+        }
     });
-    let (service, _signals) = handlers.start();
+    let (service, signals) = handlers.start();
     let _running = Server::new().export("signals", service).start()?;
     let sender = SignalSender::connect("signals")?;
-    let mut sent = 0;
-    while sent < times {
-        for _ in 0..BATCH.min(times - sent) {
-            sender.signal(KIND, black_box(1))?;
-            sent += 1;
-        }
-        while handled.load(Ordering::Relaxed) < sent {
-            thread::yield_now();
-        }
+    let _ = right.set(sender.clone());
+    sender.signal(KIND, times.saturating_sub(1))?;
+    ended.recv().map_err(|_| "the handlers have stopped")??;
+    let (handled, silent) = (signals.handled(), sender.ways().silent);
+    // The first signal rings, and the last handler may not have returned yet.
+    if silent + 1 < times || handled + 1 < times {
+        return Err(format!("of {times} signals {handled} were handled, and {silent} sent silently").into());
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use underpass_os::signal;
 
 /// The passes through all marks. The first ones are not used: they find nothing prepared.
 const PASSES: u64 = 9;
@@ -20,6 +21,9 @@ const UNUSED: usize = 4;
 /// How often a child is counted that callgrind can't follow, and for how long.
 const ATTEMPTS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The real-time signal that ends a time slice (`preempt::SIGNAL` of `underpass-processor`).
+/// Callgrind can't follow a thread that is switched to from its handler, and so it is blocked.
+const SLICE_ENDS: i32 = 7;
 /// The rounds of a crowd in the two counts.
 const ROUNDS: [u64; 2] = [20, 60];
 
@@ -60,7 +64,11 @@ impl InstructionCount {
     pub(crate) fn perform(self) -> Result<(), BenchError> {
         // One activation, as where it is timed. Others would be counted too.
         underpass::processors::set(1);
-        let thread = underpass::thread::spawn(move || self.repeat());
+        let thread = underpass::thread::spawn(move || {
+            // This is the kernel thread of the only activation.
+            signal::block(signal::realtime(SLICE_ENDS))?;
+            self.repeat()
+        });
         thread.join().map_err(|_| "the counted thread panicked")?
     }
 
@@ -109,8 +117,8 @@ pub(super) fn instructions(waits: &dyn Fn()) -> Result<Intervals, BenchError> {
 
 /// Runs a child under callgrind, with further options. Returns its counts, in their order.
 ///
-/// Callgrind can't follow a signal that interrupts a thread between two switches, as the end of a
-/// time slice does. It fails then, or goes on for ever. So this tries again.
+/// Callgrind can't follow a signal that interrupts a thread between two switches. It fails then, or
+/// goes on for ever. The end of a time slice is blocked, and for others this tries again.
 fn counted(
     counted: Repeated,
     times: u64,
