@@ -2,7 +2,7 @@
 
 use crate::pinned::cpu_choice::choose;
 use crate::pinned::members::{DomainMembers, ProcessTree};
-use crate::pinned::pinned_word::PinStep;
+use crate::pinned::pinned_width::PinnedWidth;
 use crate::pinned::pinning::ProcessPins;
 use crate::pinned::surveyed_domain::{PinnedSource, SurveyedDomain};
 use crate::pinned::tokens::{TokenAccount, TokenChange, TokenSurvey};
@@ -23,10 +23,13 @@ pub(crate) type CpuUses = HashMap<usize, usize>;
 pub(crate) struct DomainSurvey {
     pub(crate) domain: Arc<SurveyedDomain>,
     pinning: ProcessPins,
+    width: PinnedWidth,
     members: DomainMembers,
     /// Clients of the jobserver, as the last look at open files found them.
     clients: HashSet<u32>,
     tokens: TokenAccount,
+    /// What the last survey has found of them.
+    seen: TokenSurvey,
     /// How many threads were ready in the last surveys.
     ready: [u32; SURVEYS],
     surveys: usize,
@@ -43,9 +46,11 @@ impl DomainSurvey {
         Self {
             domain,
             pinning,
+            width: PinnedWidth::default(),
             members: DomainMembers::default(),
             clients: HashSet::new(),
             tokens: TokenAccount::default(),
+            seen: TokenSurvey::default(),
             ready: [0; SURVEYS],
             surveys: 0,
             is_new: true,
@@ -65,13 +70,12 @@ impl DomainSurvey {
         self.pinning.cpus().iter().for_each(|&cpu| *uses.entry(cpu).or_default() += 1);
     }
 
-    /// Carries out what the main thread has decided. Returns whether that was anything.
-    pub(crate) fn carry_out(&mut self, others: &CpuUses) -> bool {
-        let step = self.domain.word.next_step();
-        let to = match step {
-            PinStep::Widen(to) | PinStep::Narrow(to) => to,
-            PinStep::Nothing if self.is_new => 0,
-            PinStep::Nothing => return false,
+    /// Pins as the main thread has decided.
+    pub(crate) fn carry_out(&mut self, others: &CpuUses, now: u64) {
+        let to = match self.width.follow(self.domain.target.get(), now) {
+            Some(to) => to,
+            None if self.is_new => 0,
+            None => return,
         };
         self.is_new = false;
         let uses = |cpu| others.get(&cpu).copied().unwrap_or(0);
@@ -79,10 +83,7 @@ impl DomainSurvey {
         self.pinning.set(cpus, to == 0);
         let known: Vec<u32> = self.members.pids().collect();
         known.into_iter().for_each(|pid| self.pinning.pin(pid));
-        if let PinStep::Narrow(to) = step {
-            self.domain.word.narrowed(to);
-        }
-        step != PinStep::Nothing
+        self.change_tokens(now);
     }
 
     /// Looks which processes have the pipe open. Only a process that opens it makes that change.
@@ -136,17 +137,20 @@ impl DomainSurvey {
     fn settle_tokens(&mut self, tree: &ProcessTree, threads: u32, now: u64) -> u32 {
         let PinnedSource::Clients(fifo) = &self.domain.source else { return 0 };
         let roots = tree.topmost(&self.clients) as u32;
-        let seen = TokenSurvey {
-            processors: self.domain.word.target(),
-            roots,
-            threads: threads.saturating_sub(roots),
-            inside: fifo.len() as u32,
-        };
-        change(fifo, &mut self.tokens, &seen, now);
-        let inside = fifo.len() as u32;
+        let (threads, inside) = (threads.saturating_sub(roots), fifo.len() as u32);
+        self.seen = TokenSurvey { roots, threads, inside, ..self.seen };
+        self.change_tokens(now);
+        self.tokens.jobs(&self.seen, now)
+    }
+
+    /// The tokens in circulation follow the pins.
+    fn change_tokens(&mut self, now: u64) {
+        let PinnedSource::Clients(fifo) = &self.domain.source else { return };
+        self.seen = TokenSurvey { processors: self.width.get(), inside: fifo.len() as u32, ..self.seen };
+        change(fifo, &mut self.tokens, &self.seen, now);
+        self.seen.inside = fifo.len() as u32;
         self.domain.issued.store(self.tokens.issued, Ordering::Relaxed);
-        self.domain.out.store(self.tokens.out(inside), Ordering::Relaxed);
-        self.tokens.jobs(&TokenSurvey { inside, ..seen }, now)
+        self.domain.out.store(self.tokens.out(self.seen.inside), Ordering::Relaxed);
     }
 
     /// Its processes.
@@ -162,6 +166,11 @@ impl DomainSurvey {
     /// Whether there is nothing to survey until a process opens the pipe, but for what is due.
     pub(crate) fn is_quiet(&self) -> bool {
         self.root().is_none() && self.members.len() == 0 && self.tokens.issued == 0
+    }
+
+    /// When the pins are due to be changed.
+    pub(crate) fn pins_due(&self) -> Option<u64> {
+        self.width.due()
     }
 
     /// When to look again in any case.

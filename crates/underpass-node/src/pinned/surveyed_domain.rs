@@ -1,6 +1,6 @@
 //! What the main thread and the surveyor know together of one pinned domain.
 
-use crate::pinned::pinned_word::PinnedWord;
+use crate::pinned::pinned_target::PinnedTarget;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use underpass_os::Fifo;
@@ -19,7 +19,7 @@ pub(crate) enum PinnedSource {
 #[derive(Debug)]
 pub(crate) struct SurveyedDomain {
     pub(crate) source: PinnedSource,
-    pub(crate) word: PinnedWord,
+    pub(crate) target: PinnedTarget,
     /// How many processors its threads could use.
     pub(crate) demand: AtomicU32,
     /// How many of its threads are able to run.
@@ -37,7 +37,7 @@ impl SurveyedDomain {
     pub(crate) fn new(source: PinnedSource) -> Self {
         Self {
             source,
-            word: PinnedWord::new(),
+            target: PinnedTarget::default(),
             demand: AtomicU32::new(0),
             ready: AtomicU32::new(0),
             processes: AtomicU32::new(0),

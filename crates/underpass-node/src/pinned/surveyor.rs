@@ -125,13 +125,13 @@ impl Surveyor {
     fn run(mut self) {
         while !self.shared.is_over.load(Ordering::Relaxed) {
             let has_come = self.meet();
-            let is_done = self.carry_out();
+            self.carry_out();
             let is_due = self.next_survey().is_some_and(|next| now_ns() >= next);
-            let has_changed = (has_come || is_due) && self.survey();
-            if is_done || has_changed {
+            if (has_come || is_due) && self.survey() {
                 self.ring();
             }
-            match self.next_survey() {
+            let pins = self.domains.iter().filter_map(DomainSurvey::pins_due);
+            match self.next_survey().into_iter().chain(pins).min() {
                 Some(next) => {
                     thread::park_timeout(Duration::from_nanos(next.saturating_sub(now_ns()).max(1)));
                 }
@@ -156,16 +156,15 @@ impl Surveyor {
         has_come
     }
 
-    /// Pins as the main thread has decided. Returns whether anything was decided.
-    fn carry_out(&mut self) -> bool {
-        let mut is_done = false;
+    /// Pins as the main thread has decided.
+    fn carry_out(&mut self) {
+        let now = now_ns();
         for at in 0..self.domains.len() {
             let mut others = CpuUses::new();
             let rest = self.domains.iter().enumerate().filter(|&(other, _)| other != at);
             rest.for_each(|(_, survey)| survey.add_uses(&mut others));
-            is_done |= self.domains[at].carry_out(&others);
+            self.domains[at].carry_out(&others, now);
         }
-        is_done
     }
 
     /// When the next survey is due. `None` while there is nothing to survey.

@@ -4,8 +4,11 @@
 const LOST_AFTER: u64 = 10_000_000_000;
 /// If nothing is in circulation, the domain asks for one token after so long, in ns. Each time that
 /// nobody takes it the time doubles, up to the second one.
-const PROBE: u64 = 200_000_000;
+const PROBE: u64 = 20_000_000;
 const RAREST_PROBE: u64 = 5_000_000_000;
+/// A token that has lain in the pipe for so long is not needed, in ns. One that a job has just put
+/// back lies there for a moment.
+const UNUSED: u64 = 300_000_000;
 
 /// What a survey has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct TokenAccount {
     pub(crate) issued: u32,
     /// Since when more were out than threads could have.
     too_few_since: Option<u64>,
+    /// Since when tokens lie in the pipe.
+    unused_since: Option<u64>,
     probed_at: u64,
     /// The time from one such question to the next.
     probe: u64,
@@ -46,7 +51,7 @@ pub(crate) struct TokenAccount {
 
 impl Default for TokenAccount {
     fn default() -> Self {
-        Self { issued: 0, too_few_since: None, probed_at: 0, probe: PROBE }
+        Self { issued: 0, too_few_since: None, unused_since: None, probed_at: 0, probe: PROBE }
     }
 }
 
@@ -108,9 +113,15 @@ impl TokenAccount {
         self.issued = self.issued.saturating_sub(tokens);
     }
 
-    /// How many jobs the clients could run: those that run, and one more if a client may wait for
-    /// a token.
+    /// How many jobs the clients could run: those that run or will take a token in a moment, and one
+    /// more if a client may wait for a token.
     pub(crate) fn jobs(&mut self, seen: &TokenSurvey, now: u64) -> u32 {
+        let lies_there = seen.inside > 0;
+        let unused_since = *self.unused_since.get_or_insert(now);
+        self.unused_since = lies_there.then_some(unused_since);
+        if lies_there && seen.threads > 0 && now.saturating_sub(unused_since) < UNUSED {
+            return seen.roots + self.issued;
+        }
         let out = self.out(seen.inside);
         let is_short = seen.roots > 0 && seen.inside == 0 && (self.issued > 0 || self.probes(now));
         // A shell that has the pipe open and runs nothing is no job.
@@ -194,7 +205,8 @@ mod tests {
         tokens.notice();
         assert_eq!(tokens.jobs(&seen(1, 1, 1, 0), S + 3 * PROBE), 2);
         assert_eq!(tokens.settle(&seen(2, 1, 1, 0), S), TokenChange::Put(1));
-        assert_eq!(tokens.jobs(&seen(2, 1, 1, 1), S), 1, "one lies there");
+        assert_eq!(tokens.jobs(&seen(2, 1, 1, 1), S), 2, "one lies there for a moment");
+        assert_eq!(tokens.jobs(&seen(2, 1, 1, 1), S + UNUSED), 1, "nobody takes it");
         assert_eq!(tokens.jobs(&seen(2, 1, 2, 0), S + 1), 3, "two jobs, and one that may wait");
     }
 

@@ -97,6 +97,9 @@ impl NodePolicy {
         }
         self.charge(from);
         self.take_from(from);
+        // It had nothing to do for it, so it wants none. Otherwise it would be the first to get it.
+        let entry = &self.domains[from as usize];
+        self.set_demand(from, entry.demand.min(entry.running));
         self.put_back();
     }
 }

@@ -64,7 +64,10 @@ impl NodeServer {
         // SYNC with the reads by idle processors of domains: a hint.
         self.page.word(head::WANTED).store(self.looks.wanting, Ordering::Release);
         self.ring_idle_and_alone();
-        self.pinned.carry_out();
+        if self.pinned.carry_out() {
+            // The next look finds it done. Relaxed: this thread reads it.
+            self.doorbell.fetch_add(1, Ordering::Relaxed);
+        }
         // The kernel's accounts take long to read, and nobody waits for them.
         self.account(now);
         self.carry_out();

@@ -52,7 +52,7 @@ impl PinnedDomains {
     /// Counts a grant. Returns `false` if that is no pinned domain.
     pub(super) fn grant(&mut self, id: DomainId) -> bool {
         let Some(pinned) = self.find(id) else { return false };
-        pinned.survey.word.grant();
+        pinned.survey.target.grant();
         self.is_decided = true;
         true
     }
@@ -60,21 +60,23 @@ impl PinnedDomains {
     /// Asks for a processor. Returns `false` if that is no pinned domain.
     pub(super) fn ask(&mut self, id: DomainId) -> bool {
         let Some(pinned) = self.find(id) else { return false };
-        pinned.survey.word.ask();
+        pinned.survey.target.ask();
         self.is_decided = true;
         true
     }
 
     /// What each of them holds.
     pub(super) fn holds(&self) -> impl Iterator<Item = (DomainId, u32)> {
-        self.list.iter().map(|pinned| (pinned.id, pinned.survey.word.holds()))
+        self.list.iter().map(|pinned| (pinned.id, pinned.survey.target.get()))
     }
 
-    /// Has the surveyor carry out what was decided.
-    pub(super) fn carry_out(&mut self) {
-        if let (true, Some(surveyor)) = (std::mem::take(&mut self.is_decided), &self.surveyor) {
+    /// Has the surveyor carry out what was decided. Returns whether that was anything.
+    pub(super) fn carry_out(&mut self) -> bool {
+        let is_decided = std::mem::take(&mut self.is_decided);
+        if let (true, Some(surveyor)) = (is_decided, &self.surveyor) {
             surveyor.wake();
         }
+        is_decided
     }
 
     /// The processes that have pages of their own have changed.
@@ -98,7 +100,7 @@ impl PinnedDomains {
         self.list.iter().map(|pinned| {
             let count = |counter: &std::sync::atomic::AtomicU32| counter.load(Ordering::Relaxed);
             let survey = &*pinned.survey;
-            let held = survey.word.holds();
+            let held = survey.target.get();
             PinnedStatus {
                 id: pinned.id,
                 pid: pinned.pid,
@@ -203,7 +205,7 @@ impl NodeServer {
         for pinned in &self.pinned.list {
             // Relaxed: a hint.
             let demand = pinned.survey.demand.load(Ordering::Relaxed);
-            let wants = demand.saturating_sub(pinned.survey.word.holds());
+            let wants = demand.saturating_sub(pinned.survey.target.get());
             wanting += u64::from(wants > 0);
             self.policy.report(pinned.id, wants, u64::MAX, now, &mut self.decided);
         }
@@ -215,7 +217,7 @@ impl NodeServer {
         for pinned in &self.pinned.list {
             // Relaxed: a hint.
             let demand = pinned.survey.demand.load(Ordering::Relaxed);
-            self.pinned.is_decided |= pinned.survey.word.keep(demand);
+            self.pinned.is_decided |= pinned.survey.target.keep(demand);
         }
     }
 

@@ -4,5 +4,4 @@
 
 mod asking;
 mod page;
-mod pinned;
 mod registration;

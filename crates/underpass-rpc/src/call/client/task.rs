@@ -25,9 +25,9 @@ use underpass_wire::{Decode, Encode};
 const LOOKS: u32 = 64;
 /// How often a task has itself polled again at once before it waits to be woken.
 const ROUNDS: u8 = 2;
-/// For how long it does so if that has found replies lately: about as long as it takes to wake an
-/// executor. Its other tasks run in between.
-const LOOKS_FOR_NS: u64 = 50_000;
+/// For how long it does so if no other call is under way, and that has found replies lately: about
+/// as long as it takes to wake an executor. Its other tasks run in between.
+const ALONE_NS: u64 = 50_000;
 
 impl ClientEnd {
     /// As [`call`](Self::call), for a task.
@@ -140,7 +140,7 @@ impl<'a> Pending<'a> {
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
         let in_a_row = self.rounds == 0 || self.since.is_some();
-        let looks = if in_a_row && end.slots.leased() == 1 && self.pays(answer) { LOOKS } else { 1 };
+        let looks = if in_a_row && self.is_alone(answer) { LOOKS } else { 1 };
         (0..looks).any(|look| {
             if look > 0 {
                 std::hint::spin_loop();
@@ -149,10 +149,11 @@ impl<'a> Pending<'a> {
         })
     }
 
-    /// Whether it pays to look several times: the server may run beside this, and looks have found
-    /// replies lately.
-    fn pays(&self, answer: &Answer<'_>) -> bool {
-        answer.end.placement.may_overlap && answer.end.waker_table.trusts()
+    /// Whether it pays to look several times: no other call is under way, the server may run
+    /// beside this, and looks have found replies lately.
+    fn is_alone(&self, answer: &Answer<'_>) -> bool {
+        let end = answer.end;
+        end.slots.leased() == 1 && end.placement.may_overlap && end.waker_table.trusts()
     }
 
     /// Whether the task is to be polled again at once.
@@ -162,11 +163,11 @@ impl<'a> Pending<'a> {
             return true;
         }
         let answer = self.answer.as_ref().expect("a future is not polled after its end");
-        if self.rounds > ROUNDS || !self.pays(answer) {
+        if self.rounds > ROUNDS || !self.is_alone(answer) {
             return false;
         }
         let now = clock::now_ns();
-        now - *self.since.get_or_insert(now) < LOOKS_FOR_NS
+        now - *self.since.get_or_insert(now) < ALONE_NS
     }
 
     /// The call is settled, or the task is freed.
