@@ -35,7 +35,7 @@ impl Machine {
 /// What makes two machines with the same processor differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineSettings {
-    /// The kernel's command line.
+    /// The kernel's command line, without what it passes on to the first process.
     pub kernel_command_line: Option<String>,
     /// What the kernel does about each vulnerability of the processor.
     pub mitigations: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl MachineSettings {
     /// Describes this machine.
     pub fn this() -> Self {
         Self {
-            kernel_command_line: read("/proc/cmdline"),
+            kernel_command_line: read("/proc/cmdline").map(own_words),
             mitigations: mitigations(),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             smt: read("/sys/devices/system/cpu/smt/control"),
@@ -65,6 +65,11 @@ fn mitigations() -> BTreeMap<String, String> {
         Some((entry.file_name().into_string().ok()?, text.trim().to_owned()))
     };
     entries.flatten().filter_map(told).collect()
+}
+
+/// The kernel's own part of its command line.
+fn own_words(line: String) -> String {
+    line.split_once(" -- ").map_or(line.as_str(), |(own, _)| own).to_owned()
 }
 
 /// A line of the kernel's, if it has one there.

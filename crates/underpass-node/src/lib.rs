@@ -23,6 +23,7 @@ mod client;
 #[cfg(not(underpass_loom))]
 mod messages;
 pub mod page;
+#[cfg(not(underpass_loom))]
 pub mod pinned;
 #[cfg(not(underpass_loom))]
 pub mod policy;

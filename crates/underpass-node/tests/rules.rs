@@ -406,6 +406,16 @@ fn a_processor_that_a_domain_gave_another_by_itself_is_that_ones() {
     assert_eq!(node.policy.free() + node.running(giver) + node.running(taker), 2);
 }
 
+#[test]
+fn a_processor_that_was_given_back_does_not_come_again() {
+    let mut node = Node::new(1);
+    let giver = node.busy(Terms::default(), 1);
+    node.decided();
+    // It has said nothing since of what it wants.
+    node.policy.observe(&[(giver, 0)], node.now, &mut node.out);
+    assert_eq!((node.running(giver), node.policy.free(), node.decided()), (0, 1, vec![]));
+}
+
 /// A victim that runs on both processors, and a domain for which it was asked for one.
 fn victim_and_other(node: &mut Node) -> (DomainId, DomainId) {
     let victim = node.busy(Terms::default(), 2);
