@@ -113,8 +113,8 @@ impl TokenAccount {
         self.issued = self.issued.saturating_sub(tokens);
     }
 
-    /// How many jobs the clients could run: those that run or will take a token in a moment, and one
-    /// more if a client may wait for a token.
+    /// How many jobs the clients could run: those that run or will take a token in a moment, and
+    /// one more if a client may wait for a token.
     pub(crate) fn jobs(&mut self, seen: &TokenSurvey, now: u64) -> u32 {
         let lies_there = seen.inside > 0;
         let unused_since = *self.unused_since.get_or_insert(now);

@@ -1,9 +1,9 @@
 //! Aeron over shared memory, by its response channels.
 //!
 //! Each connection is a publication of requests, and a publication of answers that the media driver
-//! gives to that client only. The media driver runs in the server's process. 32 callers are requests
-//! in flight of one connection, polled by one thread. Aeron delivers the messages of a publication in
-//! order, so the n-th answer belongs to the n-th request.
+//! gives to that client only. The media driver runs in the server's process. 32 callers are
+//! requests in flight of one connection, polled by one thread. Aeron delivers the messages of a
+//! publication in order, so the n-th answer belongs to the n-th request.
 #![forbid(unsafe_code)]
 
 mod caller;
