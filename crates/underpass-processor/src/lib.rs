@@ -61,6 +61,7 @@ pub use permits::ReturnPolicy;
 pub use pool::activation::{Activation, KeptPermit};
 #[cfg(not(underpass_loom))]
 pub use pool::activation_counts::ActivationCounts;
+#[cfg(not(underpass_loom))]
 pub use pool::placing::freed_cpu;
 #[cfg(not(underpass_loom))]
 pub use pool::preempt;
