@@ -101,10 +101,11 @@ impl Snapshot {
         (total as i32).clamp(0, most as i32) as u32
     }
 
-    /// How many processors the party has taken from living ones, modulo 2³².
-    pub fn taken(&self, party: usize) -> u32 {
-        let others = (0..self.parties).filter(|&other| other != party);
-        others.flat_map(|other| self.row(party, other).taken).fold(0, u32::wrapping_add)
+    /// How many processors living parties have given this one, modulo 2³². Their pages say so, and
+    /// not its own.
+    pub fn given_to(&self, party: usize) -> u32 {
+        let givers = (0..self.parties).filter(|&giver| giver != party);
+        givers.flat_map(|giver| self.row(giver, party).given).fold(0, u32::wrapping_add)
     }
 
     /// The temporary processors of the party: what other living parties have lent it.

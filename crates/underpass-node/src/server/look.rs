@@ -112,13 +112,14 @@ impl NodeServer {
         let mut holds = Vec::with_capacity(parties.len());
         let registered = self.members.iter_mut().filter(|member| member.id.is_some());
         for (party, member) in (1..).zip(registered) {
-            let held = seen.count(party, member.base, most);
-            let passed = member.find(held, seen.taken(party), most);
+            member.held = seen.count(party, member.base, most);
             member.temporary = seen.temporary(party).min(most);
             let coming = seen.coming(party, most);
             let Some(id) = member.id else { continue };
+            let has = (member.held + coming).min(most);
+            let passed = member.passed(has, seen.given_to(party), most);
             self.policy.note_passed(id, since.saturating_mul(passed.into()), now);
-            holds.push((id, (member.held + coming).min(most)));
+            holds.push((id, has));
         }
         for (victim, to) in answered {
             self.policy.answered(victim, to, now);

@@ -30,8 +30,10 @@ pub(super) struct RegisteredDomain {
     pub(super) base: u32,
     /// What it has, as the last look found it.
     pub(super) held: u32,
-    /// How many processors it had taken by then, modulo 2³².
-    taken: u32,
+    /// What it had or was about to take, and how many processors it had been given by then, modulo
+    /// 2³².
+    had: u32,
+    was_given: u32,
     pub(super) temporary: u32,
     /// It went by its own maximum for some time since it was last compared with the kernel's
     /// accounts.
@@ -68,7 +70,8 @@ impl RegisteredDomain {
             id: None,
             base: 0,
             held: 0,
-            taken: 0,
+            had: 0,
+            was_given: 0,
             temporary: 0,
             // What it ran before it registered does not count.
             excused: true,
@@ -86,11 +89,11 @@ impl RegisteredDomain {
         }
     }
 
-    /// A look finds that it has `held` processors, and has taken `taken`. Returns how many it has
-    /// taken since the last look and has no more.
-    pub(super) fn find(&mut self, held: u32, taken: u32, most: u32) -> u32 {
-        let more = held.saturating_sub(std::mem::replace(&mut self.held, held));
-        let new = taken.wrapping_sub(std::mem::replace(&mut self.taken, taken));
+    /// A look finds that it has so many processors, and that others have given it so many. Returns
+    /// how many came since the last look and are gone.
+    pub(super) fn passed(&mut self, has: u32, given: u32, most: u32) -> u32 {
+        let more = has.saturating_sub(std::mem::replace(&mut self.had, has));
+        let new = given.wrapping_sub(std::mem::replace(&mut self.was_given, given));
         // More is the end of a link, or a lie.
         if new > 2 * most { 0 } else { new.saturating_sub(more) }
     }

@@ -91,9 +91,7 @@ pub fn go_to(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU || !all.is_set(cpu) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut one = CpuSet::new();
-    one.set(cpu);
-    sched_setaffinity(None, &one)?;
+    sched_setaffinity(None, &set_of(&[cpu]))?;
     // This fails if all CPUs of the set have been taken away meanwhile. The kernel has then chosen
     // others.
     let _ = sched_setaffinity(None, &all);
@@ -145,9 +143,7 @@ impl WakeUpPlace {
         if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) || before.count() == 1 {
             return None;
         }
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        sched_setaffinity(Some(thread), &one).ok()?;
+        sched_setaffinity(Some(thread), &set_of(&[cpu])).ok()?;
         Some(Self { thread, before })
     }
 }

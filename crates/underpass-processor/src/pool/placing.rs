@@ -19,14 +19,15 @@ pub fn freed_cpu() -> Option<usize> {
     preempt::has_given_up().then(cpu::current)
 }
 
-impl Pool {
-    /// Calls `take`, which takes a processor of `cpu`, if that is known.
-    pub(crate) fn on_cpu(cpu: Option<usize>, take: impl FnOnce()) {
-        TAKEN.set(cpu);
-        take();
-        TAKEN.set(None);
-    }
+/// Calls `wake`, which may wake activations for a processor that was taken: that of `cpu`, if it is
+/// known.
+pub(crate) fn with_taken_cpu(cpu: Option<usize>, wake: impl FnOnce()) {
+    TAKEN.set(cpu);
+    wake();
+    TAKEN.set(None);
+}
 
+impl Pool {
     /// Has this state's activation wake up on the CPU of the processor that it gets, if that is
     /// known. This is so while the value exists. Without the activation server a domain's
     /// activations have CPUs enough.

@@ -4,6 +4,7 @@
 use crate::Pool;
 use crate::permits::{fence_after_change, protocol};
 use crate::pool::MONITOR;
+use crate::pool::placing::with_taken_cpu;
 use crate::preempt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -142,7 +143,7 @@ impl Pool {
     pub fn add_processor(&self, cpu: Option<usize>) {
         let _held = preempt::critical();
         let owed = self.permits.add_held();
-        Self::on_cpu(cpu, || self.use_more(owed));
+        with_taken_cpu(cpu, || self.use_more(owed));
     }
 
     /// G1: takes an idle processor, to give it away. Returns `false` if none is idle.
