@@ -7,15 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
 use underpass_processor::{
-    ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine, lines,
+    ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine,
 };
 use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
 
-/// The state that both lines share: calls wait on them all the time, until the test is over.
+/// How often a call looks for one of another line: some microseconds.
+const LOOKS: u32 = 300;
+
+/// The state that the lines share: calls wait on them all the time, until the test is over.
 #[derive(Default)]
 struct Load {
+    /// How often each call looks.
+    looks: u32,
     over: AtomicBool,
     /// The kernel thread that serves a call of each line at this moment, or 0.
     serves: [AtomicUsize; LINES],
@@ -23,6 +28,10 @@ struct Load {
     served: [AtomicU64; LINES],
     /// How often calls of both lines were served at the same time, by two activations.
     met: AtomicU64,
+    /// The kernel thread that served the last call of any line, and how often it was another one
+    /// than before.
+    last: AtomicUsize,
+    changes: AtomicU64,
 }
 
 struct End {
@@ -50,14 +59,15 @@ impl PolledLine for End {
     }
 
     fn serve(&self, _: u64) -> bool {
-        /// A call of a few microseconds.
-        const LOOKS: u32 = 300;
         if !self.pending() {
             return false;
         }
-        let Load { serves, served, met, .. } = &*self.load;
+        let Load { looks, serves, served, met, last, changes, .. } = &*self.load;
+        if last.swap(here(), Ordering::AcqRel) != here() {
+            changes.fetch_add(1, Ordering::AcqRel);
+        }
         let mine = serves[self.number].compare_exchange(0, here(), Ordering::AcqRel, Ordering::Relaxed);
-        for _ in 0..LOOKS {
+        for _ in 0..*looks {
             let other = serves[(self.number + 1) % LINES].load(Ordering::Acquire);
             if other != 0 && other != here() {
                 met.fetch_add(1, Ordering::AcqRel);
@@ -117,11 +127,13 @@ impl Line for End {
     }
 }
 
-/// Puts the load of lines with this owner on this domain's activations, until `enough` of it was
-/// seen.
-fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
-    let load = Arc::new(Load::default());
-    let ends: Vec<Arc<End>> = (0..LINES)
+/// Puts the load of so many lines with this owner on this domain's activations, until `enough` of
+/// it was seen.
+fn serve_until(processors: u32, lines: usize, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
+    // A single line has no other to look for.
+    let looks = if lines > 1 { LOOKS } else { 0 };
+    let load = Arc::new(Load { looks, ..Load::default() });
+    let ends: Vec<Arc<End>> = (0..lines)
         .map(|number| {
             let end =
                 End { number, load: load.clone(), owner: LineOwner::default(), word: AtomicU32::new(0) };
@@ -142,7 +154,7 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
     for end in &ends {
-        lines::add(end.clone());
+        underpass_processor::lines::add(end.clone());
     }
     wake_all_idle();
     while !enough(&load) {
@@ -154,7 +166,7 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
         std::thread::yield_now();
     }
     for end in ends {
-        lines::remove(&(end as Arc<dyn Line>));
+        underpass_processor::lines::remove(&(end as Arc<dyn Line>));
     }
 }
 
@@ -162,14 +174,32 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
 fn two_activations_serve_two_lines_at_once() {
     with_processors(&[2], || {
         // The first activation wakes the second one, because it has more to do than one can.
-        serve_until(2, None, |load| load.met.load(Ordering::Acquire) > 1_000);
+        serve_until(2, LINES, None, |load| load.met.load(Ordering::Acquire) > 1_000);
+    });
+}
+
+#[test]
+fn a_line_stays_with_the_activation_that_takes_its_calls() {
+    const CALLS: u64 = 20_000;
+    with_processors(&[2], || {
+        serve_until(2, 1, None, |load| {
+            let served = load.served[0].load(Ordering::Acquire);
+            // The other one is awake and has nothing to do. It takes the line over if the first one
+            // loses its processor.
+            underpass_threads::invite();
+            served >= CALLS && {
+                let changes = load.changes.load(Ordering::Acquire);
+                assert!(changes < CALLS / 100, "{changes} changes in {served} calls");
+                true
+            }
+        });
     });
 }
 
 #[test]
 fn one_activation_serves_all_lines() {
     with_processors(&[1], || {
-        serve_until(1, None, |load| load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000));
+        serve_until(1, LINES, None, |load| load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000));
     });
 }
 
@@ -179,7 +209,7 @@ fn lines_of_an_owner_that_takes_no_calls_are_taken_over() {
     const AWAY: usize = 63;
     with_processors(&[1], || {
         // In the end no line is left to it.
-        serve_until(1, Some(AWAY), |load| {
+        serve_until(1, LINES, Some(AWAY), |load| {
             load.served.iter().all(|served| served.load(Ordering::Acquire) > 0)
         });
     });

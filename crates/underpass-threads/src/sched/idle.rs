@@ -52,10 +52,17 @@ impl Scheduler {
         self.wanted()
     }
 
-    /// Whether this activation is to serve the calls that have come: it is the leader, or the
-    /// leader is held up.
+    /// Whether this activation is to serve the calls that have come: it is the leader, or it takes
+    /// a line over.
     pub(crate) fn may_dispatch(&self, lines: &OwnLines) -> bool {
-        activations::lead(self.number()) || lines.iter().any(|line| waits_too_long(&***line))
+        activations::lead(self.number()) || lines.iter().any(|line| self.takes_over(&***line))
+    }
+
+    /// Whether this activation, which has nothing to do, is to take a line over. A call waits
+    /// there for longer than an activation that polls would let it wait: the activation that serves
+    /// the line is held up, or it is the leader, and this one owns fewer lines than its part.
+    pub(crate) fn takes_over(&self, line: &dyn Line) -> bool {
+        line.pending() && (waits_too_long(line) || self.takes_more(line))
     }
 
     /// Whether another activation is the leader, so that this one need not poll. It polls all the
@@ -294,7 +301,7 @@ impl Scheduler {
                 // Changes since the last look must be seen before the sleep. Calls that nobody
                 // takes are to be served.
                 (role == SleepRole::Spare
-                    && watched.clone().any(|line| line.pending() && waits_too_long(line)))
+                    && watched.clone().any(|line| self.takes_over(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()
@@ -344,16 +351,22 @@ fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn 
     gone
 }
 
-/// Whether a call waits on `line` for longer than an activation that polls would let it wait.
-pub(crate) fn waits_too_long(line: &dyn Line) -> bool {
-    /// How often to look: about 2 µs.
-    const LOOKS: u32 = 40;
+/// How often to look whether a call waits for long: about 2 µs.
+const LOOKS: u32 = 40;
+
+/// Whether calls wait on `line` for some time, and none is taken. Where calls come all the time
+/// there is always one that waits, so the first alone says nothing.
+fn waits_too_long(line: &dyn Line) -> bool {
     let taken = line.taken();
-    // Where an activation serves a line all the time, calls always wait. That activation is held up
-    // only if it takes none.
-    let kept = line.owner().is_some_and(|owner| owner.get().is_some());
-    (0..LOOKS).all(|_| {
-        std::hint::spin_loop();
-        line.pending() && !(kept && line.taken() != taken)
-    })
+    looks().all(|()| line.pending() && line.taken() == taken)
+}
+
+/// Whether calls wait on `line` for some time, whether or not some are taken.
+pub(crate) fn is_loaded(line: &dyn Line) -> bool {
+    looks().all(|()| line.pending())
+}
+
+/// The moments at which to look.
+fn looks() -> impl Iterator<Item = ()> {
+    (0..LOOKS).map(|_| std::hint::spin_loop())
 }

@@ -28,7 +28,7 @@
 
 use crate::block::control::{Control, flag};
 use crate::sched::activations;
-use crate::sched::idle::waits_too_long;
+use crate::sched::idle::is_loaded;
 use crate::sched::runner;
 use crate::sched::scheduler::Scheduler;
 use crate::sched::stack_sizes;
@@ -317,27 +317,33 @@ impl Scheduler {
             // next activation that helps shall find lines without an owner.
             owner.inspect(|owner| owner.set(None));
         }
-        kept.map_or(leads, |owner| owner == me) || self.may_help(line, kept, round)
+        kept.map_or(leads, |owner| owner == me) || self.may_help(line, round)
     }
 
     /// Whether this activation is to serve a call on a line that belongs to another owner, or to
     /// the leader. If it has nothing else to do, it does not let a call wait. It owns that line
     /// from then on: the activation that let the call wait may have lost its processor for a time
     /// slice of the kernel. Each further call would wait until it is helped.
-    fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut HelpInterval) -> bool {
+    fn may_help(&self, line: &dyn Line, round: &mut HelpInterval) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
             let Some(owner) = line.owner() else { return true };
-            let more = kept.is_none() && self.has_less_than_its_part() && waits_too_long(line);
-            more || owner.stands_still(line.taken(), now, ROUND)
+            self.takes_more(line) || owner.stands_still(line.taken(), now, ROUND)
         } else {
-            line.pending() && waits_too_long(line)
+            self.takes_over(line)
         };
         if let Some(owner) = line.owner().filter(|_| takes) {
             let me = self.number();
             owner.set((!activations::lead(me)).then_some(me));
         }
         takes
+    }
+
+    /// Whether this activation is to become the owner of a line that has none: it owns fewer than
+    /// its part, and calls wait there all the time.
+    pub(crate) fn takes_more(&self, line: &dyn Line) -> bool {
+        let open = line.owner().is_some_and(|owner| owner.get().is_none());
+        open && self.has_less_than_its_part() && is_loaded(line)
     }
 
     /// Whether this activation owns fewer than its part of the lines on which calls wait. The parts
