@@ -1,5 +1,6 @@
-//! Calls of an interface to another machine, beside plain tonic with the same bytes. Both go over
-//! the loopback network to one listener.
+//! Calls of an interface to another machine, beside plain tonic with the same bytes. All go over the
+//! loopback network to one listener. The caller's runtime carries tonic's calls and ours. The third
+//! way has a runtime of its own for them, as by default.
 
 use crate::grpc::server::{GrpcWay, REMOTE, connect, tcp_address};
 use crate::measure::in_process::InProcess;
@@ -28,7 +29,9 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     drop(runtime.block_on(connect(GrpcWay::Underpass, client.scratch()))?);
     let plain = runtime.block_on(connect(GrpcWay::Tcp, client.scratch()))?;
     let address = format!("http://{}/{REMOTE}", tcp_address(client.scratch())?);
-    let depot = DepotClient::import_by(&Remote::new(), &address, APPEAR)?;
+    let own = DepotClient::import_by(&Remote::new(), &address, APPEAR)?;
+    let shared = Remote::new().runtime(runtime.handle().clone());
+    let depot = DepotClient::import_by(&shared, &address, APPEAR)?;
     for (part, (case, size)) in CASES.into_iter().enumerate() {
         if !client.wants(case) {
             continue;
@@ -43,10 +46,15 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
             let answer = runtime.block_on(depot.echo_async(&bytes));
             black_box(answer.expect("the server answers"));
         });
-        let contest = client.contest(&mut [&mut tonic, &mut remote], part, CASES.len())?;
-        let figures = Figures::of(&contest, 1, 0);
+        let mut apart = InProcess::new("own-runtime", 1, |_| {
+            let answer = runtime.block_on(own.echo_async(&bytes));
+            black_box(answer.expect("the server answers"));
+        });
+        let contest = client.contest(&mut [&mut tonic, &mut remote, &mut apart], part, CASES.len())?;
+        let (figures, median) = (Figures::of(&contest, 1, 0), contest.measured[2].slices().median());
         let met = figures.ratio <= BAR;
-        client.report(case, figures.with("bytes", size).judged("bar", BAR, met))?;
+        let figures = figures.with("bytes", size).with("own_runtime_ns", median);
+        client.report(case, figures.judged("bar", BAR, met))?;
     }
     Ok(())
 }

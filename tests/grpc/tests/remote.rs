@@ -85,6 +85,24 @@ fn threads_of_both_kinds_call() {
     assert!(kernel.into_iter().all(|thread| thread.join().unwrap() == 1275));
 }
 
+#[test]
+fn a_runtime_of_the_program_carries_the_calls() {
+    let _watchdog = Watchdog::new("a_runtime_of_the_program_carries_the_calls");
+    let (_listener, address) = listen(Depot::serve(DepotService::default()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let remote = Remote::new().runtime(runtime.handle().clone());
+    let depot = DepotClient::import_by(&remote, &address, SOON).unwrap();
+    let ended = depot.with_deadline(Duration::from_millis(10)).add(1, 1);
+    assert!(matches!(ended, Err(CallError::Deadline(_))), "the runtime does not run: {ended:?}");
+    assert_eq!(runtime.block_on(depot.add_async(1, 2)), Ok(3));
+    let calling = depot.clone();
+    let thread = std::thread::spawn(move || calling.add(2, 3));
+    assert_eq!(runtime.block_on(async { tokio::task::spawn_blocking(|| thread.join()).await }).unwrap().unwrap(), Ok(5));
+    drop(runtime);
+    let ended = depot.add(1, 1);
+    assert!(matches!(ended, Err(CallError::Dropped(_))), "the runtime has ended: {ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_come_back_as_they_are() {
     let _watchdog = Watchdog::new("failures_come_back_as_they_are");

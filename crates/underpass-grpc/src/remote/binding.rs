@@ -3,7 +3,7 @@
 use crate::remote::address::{IMPORT, RemoteAddress};
 use crate::remote::codec::BytesCodec;
 use crate::remote::metadata;
-use crate::remote::runtime::runtime;
+use crate::remote::runtime;
 use crate::remote::service::Exports;
 use crate::remote::status::failure_of;
 use crate::remote::tls::chain;
@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
@@ -24,9 +25,28 @@ use underpass_wire::Procedure;
 /// Gives the token of the next call.
 type Token = dyn Fn() -> String + Send + Sync;
 
+/// What carries the calls of a binding.
+pub(super) struct Carrier {
+    pub(super) channel: Channel,
+    /// The program's runtime, if it gave one. It has the channel's connections.
+    pub(super) runtime: Option<Handle>,
+}
+
+impl Carrier {
+    /// Runs the work of a call. If there is no runtime, drops it.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let own = || runtime::runtime().ok();
+        if let Some(runtime) = self.runtime.as_ref().or_else(own) {
+            runtime.spawn(work);
+        }
+    }
+}
+
 /// An import that is under way.
 pub(super) struct Import {
+    /// It goes by the transport's own runtime.
     pub(super) channel: Channel,
+    pub(super) carrier: Carrier,
     pub(super) address: RemoteAddress,
     /// The address as it was written.
     pub(super) text: String,
@@ -97,7 +117,7 @@ struct RemoteMethod {
 
 /// What calls that are under way need.
 pub(super) struct SharedHttpBinding {
-    pub(super) channel: Channel,
+    pub(super) carrier: Carrier,
     text: String,
     token: Option<Arc<Token>>,
     pub(super) most_bytes: usize,
@@ -110,7 +130,7 @@ pub(super) struct SharedHttpBinding {
 impl HttpBinding {
     /// What was imported, from this instance of the server.
     pub(super) fn new(import: Import, instance: Option<u128>) -> Self {
-        let Import { channel, address, text, interface, token, most_bytes } = import;
+        let Import { carrier, address, text, interface, token, most_bytes, .. } = import;
         let method = |procedure: &Procedure| {
             // The path of the import was good, and methods are identifiers.
             let path = path(&address, procedure.name).ok()?;
@@ -118,7 +138,7 @@ impl HttpBinding {
         };
         let methods = interface.procedures.iter().filter_map(method).collect();
         let (hashes, ended) = (interface.hashes(), AtomicBool::new(false));
-        let shared = SharedHttpBinding { channel, text, token, most_bytes, hashes, instance, ended };
+        let shared = SharedHttpBinding { carrier, text, token, most_bytes, hashes, instance, ended };
         Self { shared: Arc::new(shared), methods }
     }
 }
@@ -145,10 +165,8 @@ impl RemoteBinding for HttpBinding {
                 result = shared.call(arguments, path, left, context) => call.answer(result),
             }
         };
-        // Without a runtime the call is dropped, and so answered.
-        if let Ok(runtime) = runtime() {
-            runtime.spawn(work);
-        }
+        // If it is dropped, the call is answered.
+        self.shared.carrier.spawn(work);
     }
 
     fn has_ended(&self) -> bool {
@@ -175,10 +193,13 @@ impl SharedHttpBinding {
         let request = request.map(|()| bytes);
         let begun = tokio::time::Instant::now();
         let late = || left.is_some_and(|left| begun.elapsed() >= left);
-        let called = within(left, unary(&self.channel, request, path, self.most_bytes)).await;
+        let called = within(left, unary(&self.carrier.channel, request, path, self.most_bytes)).await;
         match called {
-            Ok(response) => metadata::message(response.metadata(), response.get_ref())
-                .map_err(|status| CallError::Decode(Outcome::Executed, status.message().to_owned())),
+            Ok(response) => {
+                let (beside, bytes, _) = response.into_parts();
+                metadata::message(&beside, bytes)
+                    .map_err(|status| CallError::Decode(Outcome::Executed, status.message().to_owned()))
+            }
             Err(status) => Err(self.failed(&status, late())),
         }
     }

@@ -1,13 +1,14 @@
 //! The transport of clients: how they prove who they are, and how they connect.
 
 use crate::remote::address::RemoteAddress;
-use crate::remote::binding::{HttpBinding, Import};
+use crate::remote::binding::{Carrier, HttpBinding, Import};
 use crate::remote::codec::MOST_BYTES;
 use crate::remote::runtime::{runtime, wait_for};
 use crate::remote::tls::{ClientTls, chain};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tonic::transport::{Channel, Endpoint};
 use underpass::remote::{RemoteBinding, RemoteTransport};
 use underpass::{Descriptor, ImportError};
@@ -53,6 +54,7 @@ pub struct Remote {
     token: Option<Arc<Token>>,
     changes: Vec<Arc<Change>>,
     most_bytes: Option<usize>,
+    runtime: Option<Handle>,
 }
 
 /// Installs a transport that trusts the certificate authorities of the system, and that proves
@@ -124,6 +126,29 @@ impl Remote {
         self
     }
 
+    /// The runtime that carries the calls, in place of one of the transport's own. A call by a task
+    /// of this runtime then wakes no other kernel thread. Calls wait while the runtime does not
+    /// run; a current-thread runtime runs within `block_on` alone.
+    ///
+    /// An import itself goes by the transport's own runtime, since it blocks its caller.
+    ///
+    /// # Examples
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// use tokio::runtime::Handle;
+    /// use underpass_grpc::remote::Remote;
+    ///
+    /// let remote = Remote::new().runtime(Handle::current());
+    /// # let _ = remote;
+    /// # });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
     /// From now on `import` takes addresses, and goes by this transport.
     pub fn install(self) {
         underpass::remote::install(Arc::new(self));
@@ -148,14 +173,14 @@ impl Remote {
         Err("this program was built without TLS; enable the feature `tls` of underpass-grpc".to_owned())
     }
 
-    /// The channel to the servers of an address. It connects at its first call.
-    fn channel(&self, address: &RemoteAddress) -> Result<Channel, String> {
+    /// A channel to the servers of an address, on this runtime. It connects at its first call.
+    fn channel(&self, address: &RemoteAddress, runtime: &Handle) -> Result<Channel, String> {
         if self.token.is_some() && !address.is_secure() && !address.is_loopback() {
             return Err("a token is not sent without TLS; write https://".to_owned());
         }
         let endpoint = |host: &String| self.endpoint(&address.scheme, host);
         let endpoints = address.hosts.iter().map(endpoint).collect::<Result<Vec<_>, _>>()?;
-        let _runtime = runtime().map_err(|error| error.to_string())?.enter();
+        let _context = runtime.enter();
         Ok(match &endpoints[..] {
             [one] => one.connect_lazy(),
             _ => Channel::balance_list(endpoints.into_iter()),
@@ -175,9 +200,18 @@ impl RemoteTransport for Remote {
         if read.hosts.len() > 1 && !interface.stateless {
             return Err(refuse("several servers need a stateless interface".to_owned()));
         }
-        let channel = self.channel(&read).map_err(refuse)?;
+        let own = runtime().map_err(|error| refuse(error.to_string()))?;
+        let channel = self.channel(&read, own).map_err(refuse)?;
+        let carrier = match &self.runtime {
+            None => Carrier { channel: channel.clone(), runtime: None },
+            Some(given) => {
+                let channel = self.channel(&read, given).map_err(refuse)?;
+                Carrier { channel, runtime: Some(given.clone()) }
+            }
+        };
         let import = Import {
             channel,
+            carrier,
             address: read,
             text: address.to_owned(),
             interface,

@@ -74,23 +74,19 @@ pub(super) fn put_message(metadata: &mut MetadataMap, message: RemoteMessage) ->
     bytes.into()
 }
 
-/// The message that came as these bytes.
+/// The message that came as these bytes. If nobody else has them, their memory becomes the
+/// message's.
 ///
 /// # Errors
 /// They are none.
-pub(super) fn message(metadata: &MetadataMap, bytes: &Bytes) -> Result<RemoteMessage, Status> {
+pub(super) fn message(metadata: &MetadataMap, mut bytes: Bytes) -> Result<RemoteMessage, Status> {
     let lengths = get(metadata, SEALED, |text| text.parse::<usize>().ok())?;
     let all = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
     let own = all.and_then(|all| bytes.len().checked_sub(all));
     let bad = || Status::invalid_argument("the message has fewer bytes than its sealed values");
-    let (own, mut rest) = bytes.split_at(own.ok_or_else(bad)?);
-    let mut sealed = Vec::new();
-    for length in lengths {
-        let (part, behind) = rest.split_at(length);
-        sealed.push(part.to_vec());
-        rest = behind;
-    }
-    Ok(RemoteMessage { bytes: own.to_vec(), sealed, streams: Vec::new() })
+    let mut rest = bytes.split_off(own.ok_or_else(bad)?);
+    let sealed = lengths.into_iter().map(|length| rest.split_to(length).into()).collect();
+    Ok(RemoteMessage { bytes: bytes.into(), sealed, streams: Vec::new() })
 }
 
 /// The trace context of a call, as W3C Trace Context has it in headers.
@@ -149,7 +145,7 @@ mod tests {
             let sent = RemoteMessage { bytes: b"own".to_vec(), sealed: sealed.clone(), streams: vec![] };
             let mut metadata = MetadataMap::new();
             let bytes = put_message(&mut metadata, sent);
-            let back = message(&metadata, &bytes).unwrap();
+            let back = message(&metadata, bytes).unwrap();
             assert_eq!((&back.bytes[..], back.sealed), (&b"own"[..], sealed));
         }
     }
@@ -163,7 +159,7 @@ mod tests {
         };
         let bytes = Bytes::from_static(b"four");
         for bad in ["5", "-1", "x", "", "2,3", "18446744073709551615,1", &"0,".repeat(70)] {
-            assert!(message(&with(SEALED, bad), &bytes).is_err(), "{bad}");
+            assert!(message(&with(SEALED, bad), bytes.clone()).is_err(), "{bad}");
         }
         for bad in ["g", "12345678901234567", &"1,".repeat(65)] {
             assert!(versions(&with(VERSIONS, bad)).is_err(), "{bad}");

@@ -129,7 +129,8 @@ impl Asked {
         }
         self.check(request.metadata())?;
         let procedure = self.procedure().ok_or_else(unknown)?.index;
-        let arguments = metadata::message(request.metadata(), request.get_ref())?;
+        let (beside, _, bytes) = request.into_parts();
+        let arguments = metadata::message(&beside, bytes)?;
         let called = self.call.call(procedure, arguments).await;
         let result = called.map_err(|error| status_of(&error))?;
         let mut response = Response::new(());
@@ -193,9 +194,14 @@ const SENDING: Duration = Duration::from_secs(60);
 
 /// Ends when the time for the message is over, if it has not come by then.
 async fn late(come: &AtomicBool) {
-    tokio::time::sleep(SENDING).await;
     // Relaxed: the same task has set it.
-    if come.load(Ordering::Relaxed) {
+    let has_come = || come.load(Ordering::Relaxed);
+    // Most messages have come together with their headers. To set a timer would wake a worker of
+    // the runtime.
+    if !has_come() {
+        tokio::time::sleep(SENDING).await;
+    }
+    if has_come() {
         std::future::pending::<()>().await;
     }
 }
