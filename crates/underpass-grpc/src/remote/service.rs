@@ -194,14 +194,9 @@ const SENDING: Duration = Duration::from_secs(60);
 
 /// Ends when the time for the message is over, if it has not come by then.
 async fn late(come: &AtomicBool) {
+    tokio::time::sleep(SENDING).await;
     // Relaxed: the same task has set it.
-    let has_come = || come.load(Ordering::Relaxed);
-    // Most messages have come together with their headers. To set a timer would wake a worker of
-    // the runtime.
-    if !has_come() {
-        tokio::time::sleep(SENDING).await;
-    }
-    if has_come() {
+    if come.load(Ordering::Relaxed) {
         std::future::pending::<()>().await;
     }
 }
