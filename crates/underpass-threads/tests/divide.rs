@@ -6,9 +6,7 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
-use underpass_processor::{
-    ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine,
-};
+use underpass_processor::{ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine};
 use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
@@ -199,7 +197,9 @@ fn a_line_stays_with_the_activation_that_takes_its_calls() {
 #[test]
 fn one_activation_serves_all_lines() {
     with_processors(&[1], || {
-        serve_until(1, LINES, None, |load| load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000));
+        serve_until(1, LINES, None, |load| {
+            load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000)
+        });
     });
 }
 

@@ -97,7 +97,10 @@ fn a_runtime_of_the_program_carries_the_calls() {
     assert_eq!(runtime.block_on(depot.add_async(1, 2)), Ok(3));
     let calling = depot.clone();
     let thread = std::thread::spawn(move || calling.add(2, 3));
-    assert_eq!(runtime.block_on(async { tokio::task::spawn_blocking(|| thread.join()).await }).unwrap().unwrap(), Ok(5));
+    assert_eq!(
+        runtime.block_on(async { tokio::task::spawn_blocking(|| thread.join()).await }).unwrap().unwrap(),
+        Ok(5)
+    );
     drop(runtime);
     let ended = depot.add(1, 1);
     assert!(matches!(ended, Err(CallError::Dropped(_))), "the runtime has ended: {ended:?}");

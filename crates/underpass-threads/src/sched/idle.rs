@@ -300,8 +300,7 @@ impl Scheduler {
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // Changes since the last look must be seen before the sleep. Calls that nobody
                 // takes are to be served.
-                (role == SleepRole::Spare
-                    && watched.clone().any(|line| self.takes_over(line)))
+                (role == SleepRole::Spare && watched.clone().any(|line| self.takes_over(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()
