@@ -1,6 +1,6 @@
-//! Calls of an interface to another machine, beside plain tonic with the same bytes. All go over the
-//! loopback network to one listener. The caller's runtime carries tonic's calls and ours. The third
-//! way has a runtime of its own for them, as by default.
+//! Calls of an interface to another machine, beside plain tonic with the same bytes. All go over
+//! the loopback network to one listener. The caller's runtime carries tonic's calls and ours. The
+//! third way has a runtime of its own for them, as by default.
 
 use crate::grpc::server::{GrpcWay, REMOTE, connect, tcp_address};
 use crate::measure::in_process::InProcess;

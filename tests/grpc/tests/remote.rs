@@ -86,24 +86,26 @@ fn threads_of_both_kinds_call() {
 }
 
 #[test]
-fn a_runtime_of_the_program_carries_the_calls() {
-    let _watchdog = Watchdog::new("a_runtime_of_the_program_carries_the_calls");
+fn a_runtime_of_the_program_carries_the_calls_of_its_tasks() {
+    let _watchdog = Watchdog::new("a_runtime_of_the_program_carries_the_calls_of_its_tasks");
     let (_listener, address) = listen(Depot::serve(DepotService::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let remote = Remote::new().runtime(runtime.handle().clone());
     let depot = DepotClient::import_by(&remote, &address, SOON).unwrap();
-    let ended = depot.with_deadline(Duration::from_millis(10)).add(1, 1);
-    assert!(matches!(ended, Err(CallError::Deadline(_))), "the runtime does not run: {ended:?}");
-    assert_eq!(runtime.block_on(depot.add_async(1, 2)), Ok(3));
-    let calling = depot.clone();
-    let thread = std::thread::spawn(move || calling.add(2, 3));
-    assert_eq!(
-        runtime.block_on(async { tokio::task::spawn_blocking(|| thread.join()).await }).unwrap().unwrap(),
-        Ok(5)
-    );
+    let (tasks, calling) = (|| runtime.metrics().num_alive_tasks(), depot.clone());
+    // The channel's. Its connection is made for the first call.
+    let before = tasks();
+    assert_eq!((depot.add(1, 1), tasks()), (Ok(2), before), "a thread's call does not need the runtime");
+    // A call that holds up its runtime meanwhile.
+    assert_eq!(runtime.block_on(async { depot.add(1, 2) }), Ok(3));
+    assert_eq!(tasks(), before);
+    assert_eq!(runtime.block_on(async move { calling.add_async(2, 3).await }), Ok(5));
+    assert!(tasks() > before, "the runtime has carried it");
+    let late = runtime.block_on(depot.with_deadline(Duration::from_millis(20)).hold_async());
+    assert!(matches!(late, Err(CallError::Deadline(_))), "{late:?}");
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     drop(runtime);
-    let ended = depot.add(1, 1);
-    assert!(matches!(ended, Err(CallError::Dropped(_))), "the runtime has ended: {ended:?}");
+    assert_eq!(other.block_on(depot.add_async(3, 4)), Ok(7), "the transport's own carries it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

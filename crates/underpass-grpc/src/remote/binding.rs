@@ -3,7 +3,7 @@
 use crate::remote::address::{IMPORT, RemoteAddress};
 use crate::remote::codec::BytesCodec;
 use crate::remote::metadata;
-use crate::remote::runtime;
+use crate::remote::runtime::runtime;
 use crate::remote::service::Exports;
 use crate::remote::status::failure_of;
 use crate::remote::tls::chain;
@@ -25,28 +25,33 @@ use underpass_wire::Procedure;
 /// Gives the token of the next call.
 type Token = dyn Fn() -> String + Send + Sync;
 
-/// What carries the calls of a binding.
-pub(super) struct Carrier {
-    pub(super) channel: Channel,
-    /// The program's runtime, if it gave one. It has the channel's connections.
-    pub(super) runtime: Option<Handle>,
+/// What carries calls: channels, each with the runtime that has its connections.
+pub(super) struct Carriers {
+    /// That of the transport's own runtime.
+    pub(super) own: Channel,
+    /// The program's runtime, if it gave one.
+    pub(super) given: Option<(Handle, Channel)>,
 }
 
-impl Carrier {
-    /// Runs the work of a call. If there is no runtime, drops it.
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let own = || runtime::runtime().ok();
-        if let Some(runtime) = self.runtime.as_ref().or_else(own) {
-            runtime.spawn(work);
+impl Carriers {
+    /// What carries this call of a method. `None`: there is no runtime.
+    fn of(&self, call: &RemoteCall, method: &RemoteMethod) -> Option<(Handle, Channel)> {
+        let current = || Handle::try_current().ok().map(|current| current.id());
+        // A thread may hold up its runtime until the call has ended, which a task does not. Streams
+        // go on after the call.
+        let goes_with_task = call.is_by_task() && !method.passes_streams;
+        match &self.given {
+            Some((given, channel)) if goes_with_task && current() == Some(given.id()) => {
+                Some((given.clone(), channel.clone()))
+            }
+            _ => Some((runtime().ok()?.clone(), self.own.clone())),
         }
     }
 }
 
 /// An import that is under way.
 pub(super) struct Import {
-    /// It goes by the transport's own runtime.
-    pub(super) channel: Channel,
-    pub(super) carrier: Carrier,
+    pub(super) carriers: Carriers,
     pub(super) address: RemoteAddress,
     /// The address as it was written.
     pub(super) text: String,
@@ -63,7 +68,7 @@ impl Import {
         let refuse = |why: String| ImportError::Remote(self.text.clone(), why);
         let path = path(&self.address, IMPORT).map_err(refuse)?;
         let request = request(Bytes::new(), self.token.as_deref()).map_err(refuse)?;
-        let response = unary(&self.channel, request, path, self.most_bytes);
+        let response = unary(&self.carriers.own, request, path, self.most_bytes);
         let response = response.await.map_err(|status| self.error(&status))?;
         let exports = Exports::read(response.get_ref()).map_err(refuse)?;
         if self.interface.common(&exports.hashes).is_none() {
@@ -117,7 +122,7 @@ struct RemoteMethod {
 
 /// What calls that are under way need.
 pub(super) struct SharedHttpBinding {
-    pub(super) carrier: Carrier,
+    pub(super) carriers: Carriers,
     text: String,
     token: Option<Arc<Token>>,
     pub(super) most_bytes: usize,
@@ -130,7 +135,7 @@ pub(super) struct SharedHttpBinding {
 impl HttpBinding {
     /// What was imported, from this instance of the server.
     pub(super) fn new(import: Import, instance: Option<u128>) -> Self {
-        let Import { carrier, address, text, interface, token, most_bytes, .. } = import;
+        let Import { carriers, address, text, interface, token, most_bytes } = import;
         let method = |procedure: &Procedure| {
             // The path of the import was good, and methods are identifiers.
             let path = path(&address, procedure.name).ok()?;
@@ -138,7 +143,7 @@ impl HttpBinding {
         };
         let methods = interface.procedures.iter().filter_map(method).collect();
         let (hashes, ended) = (interface.hashes(), AtomicBool::new(false));
-        let shared = SharedHttpBinding { carrier, text, token, most_bytes, hashes, instance, ended };
+        let shared = SharedHttpBinding { carriers, text, token, most_bytes, hashes, instance, ended };
         Self { shared: Arc::new(shared), methods }
     }
 }
@@ -151,6 +156,8 @@ impl RemoteBinding for HttpBinding {
         if self.has_ended() {
             return call.answer(Err(CallError::PeerDied(Outcome::NotStarted)));
         }
+        // Without a runtime the call is dropped, and so answered.
+        let Some((runtime, channel)) = self.shared.carriers.of(&call, &method) else { return };
         let shared = self.shared.clone();
         let work = async move {
             let (unwanted, left) = (call.unwanted(), call.time_left());
@@ -162,11 +169,10 @@ impl RemoteBinding for HttpBinding {
             tokio::select! {
                 // The request is dropped, which resets its stream.
                 () = unwanted => drop(call),
-                result = shared.call(arguments, path, left, context) => call.answer(result),
+                result = shared.call(&channel, arguments, path, left, context) => call.answer(result),
             }
         };
-        // If it is dropped, the call is answered.
-        self.shared.carrier.spawn(work);
+        runtime.spawn(work);
     }
 
     fn has_ended(&self) -> bool {
@@ -182,6 +188,7 @@ impl RemoteBinding for HttpBinding {
 impl SharedHttpBinding {
     async fn call(
         &self,
+        channel: &Channel,
         arguments: RemoteMessage,
         path: PathAndQuery,
         left: Option<Duration>,
@@ -193,7 +200,7 @@ impl SharedHttpBinding {
         let request = request.map(|()| bytes);
         let begun = tokio::time::Instant::now();
         let late = || left.is_some_and(|left| begun.elapsed() >= left);
-        let called = within(left, unary(&self.carrier.channel, request, path, self.most_bytes)).await;
+        let called = within(left, unary(channel, request, path, self.most_bytes)).await;
         match called {
             Ok(response) => {
                 let (beside, bytes, _) = response.into_parts();

@@ -1,7 +1,7 @@
 //! The transport of clients: how they prove who they are, and how they connect.
 
 use crate::remote::address::RemoteAddress;
-use crate::remote::binding::{Carrier, HttpBinding, Import};
+use crate::remote::binding::{Carriers, HttpBinding, Import};
 use crate::remote::codec::MOST_BYTES;
 use crate::remote::runtime::{runtime, wait_for};
 use crate::remote::tls::{ClientTls, chain};
@@ -126,11 +126,9 @@ impl Remote {
         self
     }
 
-    /// The runtime that carries the calls, in place of one of the transport's own. A call by a task
-    /// of this runtime then wakes no other kernel thread. Calls wait while the runtime does not
-    /// run; a current-thread runtime runs within `block_on` alone.
-    ///
-    /// An import itself goes by the transport's own runtime, since it blocks its caller.
+    /// The runtime that carries the calls of its own tasks. Such a call then wakes no other kernel
+    /// thread. All others go by a runtime of the transport's own, as without this: imports, calls
+    /// by threads, which may hold up their runtime meanwhile, and calls with streams.
     ///
     /// # Examples
     /// ```
@@ -202,16 +200,13 @@ impl RemoteTransport for Remote {
         }
         let own = runtime().map_err(|error| refuse(error.to_string()))?;
         let channel = self.channel(&read, own).map_err(refuse)?;
-        let carrier = match &self.runtime {
-            None => Carrier { channel: channel.clone(), runtime: None },
-            Some(given) => {
-                let channel = self.channel(&read, given).map_err(refuse)?;
-                Carrier { channel, runtime: Some(given.clone()) }
-            }
+        let given = match &self.runtime {
+            Some(given) => Some((given.clone(), self.channel(&read, given).map_err(refuse)?)),
+            None => None,
         };
+        let carriers = Carriers { own: channel, given };
         let import = Import {
-            channel,
-            carrier,
+            carriers,
             address: read,
             text: address.to_owned(),
             interface,

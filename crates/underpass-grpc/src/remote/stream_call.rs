@@ -117,7 +117,7 @@ impl SharedHttpBinding {
         news: &CallNews,
     ) -> Result<(RemoteMessage, Option<StreamPlace>, Streaming<Bytes>), Status> {
         let most = self.most_bytes.saturating_add(MOST_BESIDE);
-        let mut grpc = Grpc::new(self.carrier.channel.clone()).max_decoding_message_size(most);
+        let mut grpc = Grpc::new(self.carriers.own.clone()).max_decoding_message_size(most);
         grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
         let mut messages = grpc.streaming(request, path, BytesCodec).await?.into_inner();
         loop {

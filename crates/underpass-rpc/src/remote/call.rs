@@ -28,10 +28,18 @@ pub struct RemoteCall {
     /// The call on behalf of which it is made.
     inherited: Cancellation,
     context: Option<TraceContext>,
+    /// A task awaits the answer.
+    by_task: bool,
     answer: Arc<LocalAnswer>,
 }
 
 impl RemoteCall {
+    /// Whether a task awaits the answer. Otherwise a thread waits for it, and may hold up the
+    /// executor whose thread it is.
+    pub fn is_by_task(&self) -> bool {
+        self.by_task
+    }
+
     /// The trace context of its caller, for the transport to pass on.
     pub fn trace_context(&self) -> Option<&TraceContext> {
         self.context.as_ref()
@@ -137,12 +145,13 @@ struct Waiting {
     _under_way: Option<UnderWay>,
 }
 
-/// Hands a call to its transport.
+/// Hands a call to its transport. `by_task`: a task awaits the answer.
 fn begin(
     binding: &dyn RemoteBinding,
     terms: &CallTerms,
     procedure: u16,
     arguments: &(impl Encode + ?Sized),
+    by_task: bool,
 ) -> Result<Waiting, CallError> {
     // A forked child has no threads that carry calls.
     fork::check().map_err(|_| CallError::Forked)?;
@@ -158,7 +167,7 @@ fn begin(
     let wanted = WantedCall(answer.clone());
     let waiting = Waiting { wanted, _under_way: under_way.map_err(|e| *e)? };
     let (inherited, context) = (cancellation(), TraceContext::current());
-    binding.start(RemoteCall { procedure, arguments, deadline_ns, inherited, context, answer });
+    binding.start(RemoteCall { procedure, arguments, deadline_ns, inherited, context, by_task, answer });
     Ok(waiting)
 }
 
@@ -174,7 +183,7 @@ pub(crate) fn call<R: Decode>(
     procedure: u16,
     arguments: &(impl Encode + ?Sized),
 ) -> Result<R, CallError> {
-    let waiting = begin(binding, terms, procedure, arguments)?;
+    let waiting = begin(binding, terms, procedure, arguments, false)?;
     result_of(waiting.wanted.0.wait())
 }
 
@@ -188,6 +197,6 @@ pub(crate) async fn call_from_task<R: Decode>(
     procedure: u16,
     arguments: &(impl Encode + ?Sized),
 ) -> Result<R, CallError> {
-    let waiting = begin(binding, terms, procedure, arguments)?;
+    let waiting = begin(binding, terms, procedure, arguments, true)?;
     result_of(poll_fn(|cx| waiting.wanted.0.poll(cx.waker())).await)
 }
