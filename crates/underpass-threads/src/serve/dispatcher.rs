@@ -16,12 +16,11 @@
 //! Several activations that serve divide the lines.
 //!
 //! 1. One is the *leader*, and polls all lines that have no owner.
-//! 2. Another one is woken when there is more to do than the leader can. If a call waits on a line
-//!    for too long while that activation has nothing else to serve, it becomes the line's *owner*.
-//!    It takes further lines until it owns its part of those on which calls wait.
-//! 3. The others leave a line to its owner, as long as it takes calls of the line. That holds for
-//!    the leader too.
-//! 4. An activation with nothing to do takes over a line on which a call waits all the same.
+//! 2. Another one is woken when there is more to do than the leader can. While it owns fewer than
+//!    its part of the lines on which calls wait, it becomes the *owner* of one on which they wait
+//!    all the time.
+//! 3. The others leave a line to its owner, or to the leader, as long as its calls are taken.
+//! 4. An activation with nothing to do takes over a line on which calls wait and none is taken.
 //! 5. An activation gives its lines back when it stops serving.
 //!
 //! So under load the activations serve different lines, and one that is alone serves all.
@@ -321,9 +320,9 @@ impl Scheduler {
     }
 
     /// Whether this activation is to serve a call on a line that belongs to another owner, or to
-    /// the leader. If it has nothing else to do, it does not let a call wait. It owns that line
-    /// from then on: the activation that let the call wait may have lost its processor for a time
-    /// slice of the kernel. Each further call would wait until it is helped.
+    /// the leader. It owns that line from then on: the activation that let the call wait may have
+    /// lost its processor for a time slice of the kernel. Each further call would wait until it is
+    /// helped.
     fn may_help(&self, line: &dyn Line, round: &mut HelpInterval) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
