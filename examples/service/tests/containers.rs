@@ -19,19 +19,21 @@ fn can_contain() -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-/// The program in a container. `names` is mounted into it, and the folders in which programs of one
-/// machine meet are its own.
+/// The program in a container. It and `names` are mounted into the container, and the folders in
+/// which programs of one machine meet are its own. The program may lie below one of these.
 fn contained(names: &Path, access: &str, arguments: &[&str]) -> Command {
     let script = "set -e
         mount -t tmpfs tmpfs /mnt
         mkdir /mnt/names /mnt/state
         mount --bind \"$1\" /mnt/names
         mount -o remount,bind,\"$2\" /mnt/names
+        touch /mnt/program
+        mount --bind \"$3\" /mnt/program
         mount -t tmpfs tmpfs /dev/shm
         mount -t tmpfs tmpfs /tmp
         mount -t tmpfs tmpfs /run
-        shift 2
-        UNDERPASS_DIR=/mnt/names STATE_DIRECTORY=/mnt/state exec \"$@\"";
+        shift 3
+        UNDERPASS_DIR=/mnt/names STATE_DIRECTORY=/mnt/state exec /mnt/program \"$@\"";
     let mut command = Command::new("unshare");
     command.args(NAMESPACES).args(["--fork", "sh", "-c", script, "sh"]).arg(names).args([access, PROGRAM]);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").stdin(Stdio::null());
