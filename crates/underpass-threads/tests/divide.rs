@@ -6,7 +6,9 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
-use underpass_processor::{ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine};
+use underpass_processor::{
+    ActiveLine, AwaitedLine, DonationLine, Line, LineOwner, PolledLine, SleepLine, lines,
+};
 use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
@@ -127,11 +129,11 @@ impl Line for End {
 
 /// Puts the load of so many lines with this owner on this domain's activations, until `enough` of
 /// it was seen.
-fn serve_until(processors: u32, lines: usize, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
+fn serve_until(processors: u32, count: usize, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
     // A single line has no other to look for.
-    let looks = if lines > 1 { LOOKS } else { 0 };
+    let looks = if count > 1 { LOOKS } else { 0 };
     let load = Arc::new(Load { looks, ..Load::default() });
-    let ends: Vec<Arc<End>> = (0..lines)
+    let ends: Vec<Arc<End>> = (0..count)
         .map(|number| {
             let end =
                 End { number, load: load.clone(), owner: LineOwner::default(), word: AtomicU32::new(0) };
@@ -152,7 +154,7 @@ fn serve_until(processors: u32, lines: usize, owner: Option<usize>, enough: impl
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
     for end in &ends {
-        underpass_processor::lines::add(end.clone());
+        lines::add(end.clone());
     }
     wake_all_idle();
     while !enough(&load) {
@@ -164,7 +166,7 @@ fn serve_until(processors: u32, lines: usize, owner: Option<usize>, enough: impl
         std::thread::yield_now();
     }
     for end in ends {
-        underpass_processor::lines::remove(&(end as Arc<dyn Line>));
+        lines::remove(&(end as Arc<dyn Line>));
     }
 }
 
