@@ -13,14 +13,9 @@ use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
 
-/// How often a call looks for one of another line: some microseconds.
-const LOOKS: u32 = 300;
-
 /// The state that the lines share: calls wait on them all the time, until the test is over.
 #[derive(Default)]
 struct Load {
-    /// How often each call looks.
-    looks: u32,
     over: AtomicBool,
     /// The kernel thread that serves a call of each line at this moment, or 0.
     serves: [AtomicUsize; LINES],
@@ -28,10 +23,12 @@ struct Load {
     served: [AtomicU64; LINES],
     /// How often calls of both lines were served at the same time, by two activations.
     met: AtomicU64,
-    /// The kernel thread that served the last call of any line, and how often it was another one
-    /// than before.
-    last: AtomicUsize,
-    changes: AtomicU64,
+    /// A call of a line lasts until other activations have looked at the line so often, and at each
+    /// look one more call seems to have been taken. 0: calls are short.
+    lasts: u64,
+    looks: AtomicU64,
+    /// How many calls another activation took meanwhile.
+    taken_over: AtomicU64,
 }
 
 struct End {
@@ -47,7 +44,12 @@ impl PolledLine for End {
     }
 
     fn pending(&self) -> bool {
-        !self.load.over.load(Ordering::Acquire)
+        let Load { over, serves, looks, .. } = &*self.load;
+        let by = serves[self.number].load(Ordering::Acquire);
+        if by != 0 && by != here() {
+            looks.fetch_add(1, Ordering::AcqRel);
+        }
+        !over.load(Ordering::Acquire)
     }
 
     fn backlog(&self) -> bool {
@@ -55,19 +57,26 @@ impl PolledLine for End {
     }
 
     fn taken(&self) -> u32 {
-        self.load.served[self.number].load(Ordering::Acquire) as u32
+        let taken = self.load.served[self.number].load(Ordering::Acquire);
+        let seem_taken = if self.load.lasts > 0 { self.load.looks.load(Ordering::Acquire) } else { 0 };
+        (taken + seem_taken) as u32
     }
 
     fn serve(&self, _: u64) -> bool {
+        /// A call of a few microseconds.
+        const LOOKS: u32 = 300;
         if !self.pending() {
             return false;
         }
-        let Load { looks, serves, served, met, last, changes, .. } = &*self.load;
-        if last.swap(here(), Ordering::AcqRel) != here() {
-            changes.fetch_add(1, Ordering::AcqRel);
-        }
+        let Load { serves, served, met, lasts, looks, taken_over, .. } = &*self.load;
         let mine = serves[self.number].compare_exchange(0, here(), Ordering::AcqRel, Ordering::Relaxed);
-        for _ in 0..*looks {
+        if mine.is_err() && looks.load(Ordering::Acquire) < *lasts {
+            taken_over.fetch_add(1, Ordering::AcqRel);
+        }
+        while mine.is_ok() && looks.load(Ordering::Acquire) < *lasts && self.pending() {
+            std::thread::yield_now();
+        }
+        for _ in 0..LOOKS {
             let other = serves[(self.number + 1) % LINES].load(Ordering::Acquire);
             if other != 0 && other != here() {
                 met.fetch_add(1, Ordering::AcqRel);
@@ -129,10 +138,13 @@ impl Line for End {
 
 /// Puts the load of so many lines with this owner on this domain's activations, until `enough` of
 /// it was seen.
-fn serve_until(processors: u32, count: usize, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
-    // A single line has no other to look for.
-    let looks = if count > 1 { LOOKS } else { 0 };
-    let load = Arc::new(Load { looks, ..Load::default() });
+fn serve_until(
+    (processors, count): (u32, usize),
+    owner: Option<usize>,
+    load: Load,
+    enough: impl Fn(&Load) -> bool,
+) {
+    let load = Arc::new(load);
     let ends: Vec<Arc<End>> = (0..count)
         .map(|number| {
             let end =
@@ -174,24 +186,20 @@ fn serve_until(processors: u32, count: usize, owner: Option<usize>, enough: impl
 fn two_activations_serve_two_lines_at_once() {
     with_processors(&[2], || {
         // The first activation wakes the second one, because it has more to do than one can.
-        serve_until(2, LINES, None, |load| load.met.load(Ordering::Acquire) > 1_000);
+        serve_until((2, LINES), None, Load::default(), |load| load.met.load(Ordering::Acquire) > 1_000);
     });
 }
 
 #[test]
 fn a_line_stays_with_the_activation_that_takes_its_calls() {
-    const CALLS: u64 = 20_000;
+    const LOOKS: u64 = 10_000;
     with_processors(&[2], || {
-        serve_until(2, 1, None, |load| {
-            let served = load.served[0].load(Ordering::Acquire);
-            // The other one is awake and has nothing to do. It takes the line over if the first one
-            // loses its processor.
+        serve_until((2, 1), None, Load { lasts: LOOKS, ..Load::default() }, |load| {
+            // The other one has nothing to do, and looks whether it is to take the line over.
             underpass_threads::invite();
-            served >= CALLS && {
-                let changes = load.changes.load(Ordering::Acquire);
-                assert!(changes < CALLS / 100, "{changes} changes in {served} calls");
-                true
-            }
+            // Both may begin at once, before either has served a call.
+            assert!(load.taken_over.load(Ordering::Acquire) < 100);
+            load.looks.load(Ordering::Acquire) >= LOOKS
         });
     });
 }
@@ -199,7 +207,7 @@ fn a_line_stays_with_the_activation_that_takes_its_calls() {
 #[test]
 fn one_activation_serves_all_lines() {
     with_processors(&[1], || {
-        serve_until(1, LINES, None, |load| {
+        serve_until((1, LINES), None, Load::default(), |load| {
             load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000)
         });
     });
@@ -211,7 +219,7 @@ fn lines_of_an_owner_that_takes_no_calls_are_taken_over() {
     const AWAY: usize = 63;
     with_processors(&[1], || {
         // In the end no line is left to it.
-        serve_until(1, LINES, Some(AWAY), |load| {
+        serve_until((1, LINES), Some(AWAY), Load::default(), |load| {
             load.served.iter().all(|served| served.load(Ordering::Acquire) > 0)
         });
     });
