@@ -27,6 +27,10 @@ struct Load {
     /// look one more call seems to have been taken. 0: calls are short.
     lasts: u64,
     looks: AtomicU64,
+    /// How many looks there were when it began, and whether another activation had decided before
+    /// to take its line over.
+    began: AtomicU64,
+    raced: AtomicBool,
     /// How many calls another activation took meanwhile.
     taken_over: AtomicU64,
 }
@@ -65,15 +69,26 @@ impl PolledLine for End {
     fn serve(&self, _: u64) -> bool {
         /// A call of a few microseconds.
         const LOOKS: u32 = 300;
+        /// Fewer looks than a decision takes.
+        const FEW: u64 = 20;
         if !self.pending() {
             return false;
         }
-        let Load { serves, served, met, lasts, looks, taken_over, .. } = &*self.load;
+        let Load { serves, served, met, lasts, looks, began, raced, taken_over, .. } = &*self.load;
         let mine = serves[self.number].compare_exchange(0, here(), Ordering::AcqRel, Ordering::Relaxed);
-        if mine.is_err() && looks.load(Ordering::Acquire) < *lasts {
+        let so_far = looks.load(Ordering::Acquire);
+        if mine.is_ok() {
+            began.store(so_far, Ordering::Release);
+        } else if so_far.saturating_sub(began.load(Ordering::Acquire)) < FEW {
+            raced.store(true, Ordering::Release);
+        } else if so_far < *lasts && !raced.load(Ordering::Acquire) {
             taken_over.fetch_add(1, Ordering::AcqRel);
         }
-        while mine.is_ok() && looks.load(Ordering::Acquire) < *lasts && self.pending() {
+        while mine.is_ok()
+            && looks.load(Ordering::Acquire) < *lasts
+            && !raced.load(Ordering::Acquire)
+            && self.pending()
+        {
             std::thread::yield_now();
         }
         for _ in 0..LOOKS {
@@ -85,6 +100,7 @@ impl PolledLine for End {
             std::hint::spin_loop();
         }
         if mine.is_ok() {
+            raced.store(false, Ordering::Release);
             serves[self.number].store(0, Ordering::Release);
         }
         served[self.number].fetch_add(1, Ordering::AcqRel);
@@ -197,7 +213,6 @@ fn a_line_stays_with_the_activation_that_takes_its_calls() {
         serve_until((2, 1), None, Load { lasts: LOOKS, ..Load::default() }, |load| {
             // The other one has nothing to do, and looks whether it is to take the line over.
             underpass_threads::invite();
-            // Both may begin at once, before either has served a call.
             assert!(load.taken_over.load(Ordering::Acquire) < 100);
             load.looks.load(Ordering::Acquire) >= LOOKS
         });
