@@ -53,7 +53,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Benchmark, BenchError> {
     CATALOGUE.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
         let names: Vec<_> = CATALOGUE.iter().map(|benchmark| benchmark.name).collect();
         let names = names.join(", ");
-        format!("no benchmark is called `{name}`; there are {names}, and all (see `underpass bench --list`)")
+        format!("no benchmark is called `{name}`; there are {names}, and all (see `underpass-bench --list`)")
             .into()
     })
 }

@@ -98,7 +98,7 @@ pub fn compare(first: &str, second: &str) -> Result<Compared, BenchError> {
     let missing = second.iter().filter(|other| first.iter().all(|case| case.name != other.name));
     notes.extend(missing.map(|case| format!("{} is in the second file only", case.name)));
     if cases.is_empty() {
-        return Err("no case is in both files; each is what `underpass bench NAME --json` prints".into());
+        return Err("no case is in both files; each is what `underpass-bench NAME --json` prints".into());
     }
     Ok(Compared { cases: judge(cases), notes })
 }

@@ -74,7 +74,7 @@ enum Task {
 pub fn play(text: &str) -> Result<ExitCode, BenchError> {
     process::die_with_parent()?;
     let task: Task = serde_json::from_str(text)
-        .map_err(|e| format!("this command is for `underpass bench` itself, which starts it ({e})"))?;
+        .map_err(|e| format!("this command is for `underpass-bench` itself, which starts it ({e})"))?;
     let role = match task {
         Task::ChildRole(role) => *role,
         Task::InstructionCount(counted) => return counted.perform().map(|()| ExitCode::SUCCESS),

@@ -1,8 +1,6 @@
-//! The results: a row for each case, their summary, the table for people, and the machine.
+//! The results: a row for each case, and the table for people.
 
-pub(crate) mod machine;
 mod recorded;
 pub(crate) mod row;
-pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod verdict;

@@ -22,7 +22,7 @@ impl Row {
     /// among the others then.
     ///
     /// # Errors
-    /// The line is not one of these: print it anew with `underpass bench NAME --json`.
+    /// The line is not one of these: print it anew with `underpass-bench NAME --json`.
     pub fn from_json(line: &str) -> Result<(Self, Machine), BenchError> {
         let RecordedLine { bench, case, pinning, skipped, machine, rest } = serde_json::from_str(line)?;
         let result = match skipped {

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tally::{Series, StandingFigures};
 
-/// What `underpass bench peers` is asked for.
+/// What `underpass-bench peers` is asked for.
 #[derive(Clone, Debug)]
 pub struct PeersOptions {
     /// The peers to measure beside ours, by name; all if it is empty.

@@ -1,27 +1,20 @@
-//! The `underpass` command: the demo, the benchmarks, the doctor, the activation server, and what
-//! looks into running processes and calls them.
+//! The `underpass` command: what looks into running processes and calls them, the activation server,
+//! and the doctor.
 //!
 //! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!
-//! *Read first:* `demo/mod.rs` and `look/mod.rs`. The benchmarks are a crate of their own,
-//! `bench/`.
+//! *Read first:* `look/mod.rs`. The demo is an example, and the benchmarks are a crate of their own
+//! (`bench/`).
 #![forbid(unsafe_code)]
 
-mod bench;
 mod bridge;
 mod call;
-mod comparison;
-mod curves;
-mod demo;
 mod doctor;
 mod json;
 mod look;
 mod node;
 mod pages;
-mod papers;
-mod peers;
 mod send;
-mod svg;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -36,11 +29,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// An editor, a window manager and a file cache manager in three processes: the URPC paper's
-    /// Figure 1 on real work
-    Demo(demo::DemoOptions),
-    /// Measures what calls cost, beside what they can't be cheaper than
-    Bench(bench::BenchArguments),
     /// Passes gRPC calls over HTTP/2 on to a server that has no TCP (runs `underpass-bridge`)
     #[command(disable_help_flag = true)]
     Bridge(bridge::BridgeArguments),
@@ -71,12 +59,6 @@ enum Command {
     /// What the doctor tries in a process of its own
     #[command(name = TRY_NAMESPACES, hide = true)]
     DoctorNamespaces,
-    /// One of the two processes of a benchmark
-    #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
-    BenchRole {
-        /// The command to run.
-        role: String,
-    },
 }
 
 /// The subcommand by which the doctor starts this program.
@@ -102,10 +84,6 @@ fn told(error: &anyhow::Error) -> String {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Demo(options) => done(demo::run(&options)),
-        Command::Bench(options) => {
-            bench::run(&options).map_err(|e| e.to_string()).map(|()| ExitCode::SUCCESS)
-        }
         Command::Bridge(arguments) => Err(bridge::run(&arguments)),
         Command::Doctor(options) => doctor::run(&options).map_err(|e| told(&e)),
         Command::Node(options) => node::run(&options).map_err(|e| told(&e)),
@@ -120,7 +98,6 @@ fn main() -> ExitCode {
         Command::Completions(options) => done(pages::complete(&options, Arguments::command())),
         Command::Man(options) => done(pages::write_man(&options, Arguments::command())),
         Command::DoctorNamespaces => Ok(doctor::try_namespaces()),
-        Command::BenchRole { role } => underpass_bench::play(&role).map_err(|e| e.to_string()),
     };
     result.unwrap_or_else(|error| {
         // Parts of it may come from other processes.

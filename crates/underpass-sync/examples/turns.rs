@@ -2,7 +2,7 @@
 //! with `std`'s lock beside, and the two locked instructions that a lock needs at least.
 //!
 //! `cargo run --release -p underpass-sync --example turns [case] [rounds] [count]`; for a look, not
-//! for the record: that is `underpass bench threads`.
+//! for the record: that is `underpass-bench threads`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn semaphore(count: u64) -> f64 {
     ns(count, |count| (0..count).for_each(|_| drop(black_box(&semaphore).acquire().unwrap())))
 }
 
-/// As the case of the same name in `underpass bench threads`: two waits and two notifications a
+/// As the case of the same name in `underpass-bench threads`: two waits and two notifications a
 /// cycle.
 fn ping_pong(count: u64) -> f64 {
     let table = Arc::new((Mutex::new(false), Condvar::new()));

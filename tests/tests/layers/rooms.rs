@@ -279,15 +279,16 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "underpass-seam", outside: Some(&["loom"]), because: "it is below everything", ..BARE },
     Room {
         name: "underpass-cli",
-        rooms: &["underpass", "underpass-bench", "underpass-node", "underpass-os", "underpass-wire"],
-        tests: &["underpass-skip"],
+        rooms: &["underpass", "underpass-figures", "underpass-node", "underpass-os", "underpass-wire"],
+        tests: &["underpass-demo", "underpass-skip"],
         outside: None,
-        because: "it runs the activation server; the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
+        because: "it calls as a user does, runs the activation server, and draws what it has traced; its tests look at the demo",
     },
     Room {
         name: "underpass-bench",
         rooms: &[
             "underpass",
+            "underpass-figures",
             "underpass-grpc",
             "underpass-node",
             "underpass-nvme",
@@ -301,6 +302,20 @@ pub(super) const ROOMS: &[Room] = &[
         because: "benchmarks use what a user uses, the activation server, a disk and its driver, memory and futexes for the raw limits, both ends of a channel, \
                   and the length of a slice; with a feature, gRPC and services for it",
         ..BARE
+    },
+    Room {
+        name: "underpass-figures",
+        rooms: &["underpass-os"],
+        outside: Some(&["serde"]),
+        because: "a figure needs its machine and its drawing, whatever was measured",
+        ..BARE
+    },
+    Room {
+        name: "underpass-demo",
+        rooms: &["underpass", "underpass-figures", "underpass-os", "underpass-wire"],
+        tests: &["underpass-skip"],
+        outside: None,
+        because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
     },
     Room {
         name: "underpass-test-device",

@@ -2,7 +2,6 @@
 
 use super::terminal_text::printable_name;
 use super::{ask, json_line, names, parse_time};
-use crate::svg::{Anchor, Sheet, tick};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use underpass::CallError;
 use underpass::inspect::{Inspect, InspectClient, InspectError, InterfaceView, TracedCall};
+use underpass_figures::{Anchor, Sheet, tick};
 
 /// What `underpass trace` is asked for.
 #[derive(Clone, Debug, clap::Args)]

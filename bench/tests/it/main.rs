@@ -1,0 +1,3 @@
+//! The benchmarks as a user or a script runs them.
+
+mod command;

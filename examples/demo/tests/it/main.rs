@@ -1,0 +1,3 @@
+//! The demo as its user sees it.
+
+mod demo;
