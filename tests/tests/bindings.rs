@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{Binding, CallError, Grant, ImportError, Running, Server, binding_state, caller};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     ANOTHER, PublicRoom, Puppet, Reception, ReceptionClient, Receptionist, Room, SOMEBODY, Watchdog, fds_of,
     listen, until,

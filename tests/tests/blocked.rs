@@ -1,7 +1,7 @@
 //! Handlers that block in the kernel without announcing it. They take the service away from nobody
 //! else.
 
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{Puppet, Room, SOMEBODY, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

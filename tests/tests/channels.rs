@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass::{CallError, Outcome};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, crowd, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{CallError, Outcome, Running, Server, thread};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Probe, ProbeClient, PublicRoom, Puppet, Reception, Receptionist, Room, SOMEBODY, ServerProcess, Watchdog,
     fds_of, until,

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use underpass::{Abandon, CallError, Outcome, thread};
+use underpass_harness::skip;
 use underpass_os::cpu;
 use underpass_os::thread::current;
-use underpass_skip::skip;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

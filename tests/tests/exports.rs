@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use underpass::{Error, ExportError, ImportError, Server};
+use underpass_harness::skip;
 use underpass_os::{Directory, Socket, clock};
-use underpass_skip::skip;
 use underpass_tests::{
     OtherClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, cont, kill, stop,
 };

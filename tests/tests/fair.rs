@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::thread;
+use underpass_harness::skip;
 use underpass_os::cpu;
-use underpass_skip::skip;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

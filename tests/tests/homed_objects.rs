@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 use underpass::homed::{HomedError, HomedObject, ObjectHome, ObjectImportError, ObjectVersion};
 use underpass::{CallError, Server, thread};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{Numbers, ObedientProcess, Room, Sheet, Watchdog, cont, long, stop, until};
 
 const PROCESS: &str = env!("CARGO_BIN_EXE_underpass-test-homed");

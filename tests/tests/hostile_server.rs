@@ -28,8 +28,8 @@ use underpass_channel::{
     Cell, Channel, Fence, HeapMemory, INLINE, Ids, OverflowBuffer, PayloadPlace, Region, RingMemory, Sending,
     Tag,
 };
+use underpass_harness::skip;
 use underpass_os::{Directory, Listening, Memory, Socket};
-use underpass_skip::skip;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, regions_of, until};
 use underpass_wire::to_bytes;
 

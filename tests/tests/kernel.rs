@@ -8,8 +8,8 @@
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_harness::skip;
 use underpass_os::cpu;
-use underpass_skip::skip;
 use underpass_tests::{Entries, Room, Seen, ServerProcess, Watchdog};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass::port::{Arrival, PortOptions, PortReceiver};
 use underpass::{Running, Server};
+use underpass_harness::skip;
 use underpass_os::cpu;
-use underpass_skip::skip;
 use underpass_tests::{Entries, ObedientProcess, Room, Seen, Watchdog, until};
 
 const PORT: &str = env!("CARGO_BIN_EXE_underpass-test-port");

@@ -11,7 +11,7 @@ use tonic::service::Routes;
 use tonic::{Code, Request, Status};
 use tower_layer::Layer;
 use underpass::{Running, Server};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_test_grpc::{EchoLayer, testing_routes};
 use underpass_tests::{Room, Watchdog};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_threads::{Builder, dump, park, yield_now};
 
 #[inline(never)]

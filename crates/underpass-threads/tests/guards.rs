@@ -7,7 +7,7 @@ use common::setting;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_threads::{Builder, State, dump, park, spawn};
 
 /// The child process: two threads of one activation, and a kernel thread that wakes the holder.

@@ -7,7 +7,7 @@ mod common;
 use common::setting;
 use std::path::Path;
 use std::process::Command;
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_threads::{Builder, yield_now};
 
 const NAME: &str = "perf_shows_the_frames_of_one_thread";

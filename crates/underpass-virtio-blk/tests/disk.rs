@@ -11,8 +11,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use underpass::device::{Device, DeviceError, DeviceSource};
 use underpass::thread::spawn;
+use underpass_harness::skip;
 use underpass_nvme::{BlockDevice, BlockError, DiskService};
-use underpass_skip::skip;
 use underpass_virtio_blk::{VirtioDisk, VirtioDiskOptions, VirtioError};
 
 /// Far more than any test takes on a busy machine.

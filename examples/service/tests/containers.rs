@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use underpass_skip::skip;
+use underpass_harness::skip;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_underpass-example");
 const NAMESPACES: [&str; 8] =

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use underpass_harness::skip;
 use underpass_os::{Directory, Listening};
-use underpass_skip::skip;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_underpass-example");
 const UNITS: [&str; 2] = ["underpass-example.service", "underpass-example.socket"];

@@ -4,7 +4,7 @@ use super::contained::{contained, is_without, serving_inside, tidy};
 use super::{SERVER, alone};
 use std::process::Stdio;
 use std::time::Duration;
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{Room, ServerProcess, Watchdog, Worker, WorkerClient};
 
 /// Seconds by which the clocks are ahead: more than a call here may take, and less than zero.

@@ -4,7 +4,7 @@
 use super::alone;
 use std::process::{Command, ExitStatus, Stdio};
 use underpass::{CallError, ImportError, Outcome, Running, Server};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Probe, ProbeClient, Reception, ReceptionClient, Receptionist, Room, ServerProcess, Subject, Watchdog,
     until,

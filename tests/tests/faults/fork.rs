@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use underpass::{CallError, Counters, ImportError, Policy, Server, ShareError, thread};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, kill, regions_of,
     state_of, until,

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::{SANDBOXED, SERVER, alone};
 use std::process::Stdio;
 use underpass::{CallError, Outcome, Sealed};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Captive, CaptiveClient, Porter, PorterClient, Probe, ProbeClient, Room, ServerProcess, Watchdog,
     regions_of, until,

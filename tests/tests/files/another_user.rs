@@ -20,8 +20,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
+use underpass_harness::skip;
 use underpass_os::Directory;
-use underpass_skip::skip;
 use underpass_tests::{PublicRoom, SOMEBODY, Watchdog, kill};
 
 /// The lock that an attacker holds, and of which server.

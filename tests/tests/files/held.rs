@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use underpass::sandbox::Ended;
 use underpass::{CallError, Sandbox};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Captive, CaptiveClient, Porter, PorterClient, Probe, ProbeClient, Room, Watchdog, until,
 };

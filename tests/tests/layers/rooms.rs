@@ -176,7 +176,7 @@ pub(super) const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-virtio-blk",
-        tests: &["underpass-os", "underpass-skip"],
+        tests: &["underpass-os", "underpass-harness"],
         rooms: &["underpass", "underpass-nvme"],
         because: "it uses what a user uses, and serves the block interface of underpass-nvme",
         ..BARE
@@ -198,7 +198,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-bridge",
         rooms: &["underpass-grpc"],
-        tests: &["underpass", "underpass-skip", "underpass-test-grpc", "underpass-tests"],
+        tests: &["underpass", "underpass-harness", "underpass-test-grpc", "underpass-tests"],
         outside: None,
         because: "it passes calls on from HTTP/2; the program `underpass` runs it, and needs no HTTP/2",
     },
@@ -239,7 +239,7 @@ pub(super) const ROOMS: &[Room] = &[
             "underpass-processor",
             "underpass-seam",
         ],
-        tests: &["underpass", "underpass-io", "underpass-skip", "underpass-sync"],
+        tests: &["underpass", "underpass-io", "underpass-harness", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
         because: "threads don't know channels: what an idle activation polls is a `Line`; they start the client of the activation server",
     },
@@ -280,7 +280,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-cli",
         rooms: &["underpass", "underpass-figures", "underpass-node", "underpass-os", "underpass-wire"],
-        tests: &["underpass-demo", "underpass-skip"],
+        tests: &["underpass-demo", "underpass-harness"],
         outside: None,
         because: "it calls as a user does, runs the activation server, and draws what it has traced; its tests look at the demo",
     },
@@ -313,7 +313,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-demo",
         rooms: &["underpass", "underpass-figures", "underpass-os", "underpass-wire"],
-        tests: &["underpass-skip"],
+        tests: &["underpass-harness"],
         outside: None,
         because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
     },
@@ -331,14 +331,18 @@ pub(super) const ROOMS: &[Room] = &[
         because: "services for the tests of gRPC, in a process of their own",
         ..BARE
     },
-    Room { name: "underpass-skip", because: "tests of any room may say that they were skipped", ..BARE },
+    Room {
+        name: "underpass-harness",
+        because: "tests of any room may be skipped, or want a process of their own",
+        ..BARE
+    },
     Room {
         name: "underpass-tests",
         rooms: &["underpass", "underpass-node", "underpass-os"],
         tests: &[
             "underpass-channel",
             "underpass-nvme",
-            "underpass-skip",
+            "underpass-harness",
             "underpass-test-device",
             "underpass-virtio-blk",
             "underpass-wire",
@@ -371,7 +375,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "service-example",
         rooms: &["underpass"],
-        tests: &["underpass-os", "underpass-skip"],
+        tests: &["underpass-os", "underpass-harness"],
         because: "an example uses what a user uses; its tests make sockets as a service manager does",
         ..BARE
     },

@@ -2,7 +2,7 @@
 
 use crate::holds;
 use crate::parties::Node;
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{Watchdog, until};
 
 #[test]

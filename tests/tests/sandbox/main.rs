@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::sandbox::{Domain, Ended, Measure, StartError};
 use underpass::{CallError, Outcome, Sandbox, thread};
-use underpass_skip::skip;
+use underpass_harness::skip;
 use underpass_tests::{
     Adds, Captive, CaptiveClient, PingPong, PingPongClient, Player, Probe, ProbeClient, Room, ServerProcess,
     SinkClient, Transaction, Vault, VaultClient, Watchdog, crowd, fds_of, until,

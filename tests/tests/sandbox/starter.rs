@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use underpass::CallError;
+use underpass_harness::skip;
 use underpass_os::calls;
-use underpass_skip::skip;
 use underpass_tests::{Captive, CaptiveClient, PublicRoom, Room, ServerProcess, Watchdog, until};
 
 #[test]

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 use underpass::inspect::{Inspect, InspectClient};
 use underpass::{CallError, ImportError};
+use underpass_harness::skip;
 use underpass_os::{Connected, Socket, clock};
-use underpass_skip::skip;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
 
 /// A client that waits for a server, in a kernel thread of its own.

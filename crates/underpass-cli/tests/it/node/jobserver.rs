@@ -25,7 +25,7 @@ fn makefile(node: &Node, text: &str) {
 #[test]
 fn jobs_run_together_if_the_server_has_processors() {
     if !has_make() {
-        underpass_skip::skip!("there is no make");
+        underpass_harness::skip!("there is no make");
     }
     let node = Node::new();
     let server = node.serve(&["--processors", "2", "--jobserver", "--jobserver-weight", "5"]);
@@ -41,7 +41,7 @@ fn jobs_run_together_if_the_server_has_processors() {
 #[test]
 fn no_more_jobs_run_than_processors_are_granted() {
     if !has_make() {
-        underpass_skip::skip!("there is no make");
+        underpass_harness::skip!("there is no make");
     }
     let node = Node::new();
     let server = node.serve(&["--processors", "1", "--jobserver"]);
@@ -69,7 +69,7 @@ fn succeeds(make: &mut std::process::Command) -> bool {
 #[test]
 fn a_shell_gets_the_environment_and_its_jobs_are_counted() {
     if !has_make() {
-        underpass_skip::skip!("there is no make");
+        underpass_harness::skip!("there is no make");
     }
     let node = Node::new();
     let _server = node.serve(&["--processors", "2", "--jobserver"]);
@@ -87,7 +87,7 @@ fn a_shell_gets_the_environment_and_its_jobs_are_counted() {
 #[test]
 fn tokens_of_a_killed_client_are_made_anew() {
     if !has_make() {
-        underpass_skip::skip!("there is no make");
+        underpass_harness::skip!("there is no make");
     }
     let node = Node::new();
     let server = node.serve(&["--processors", "2", "--jobserver"]);
@@ -149,7 +149,7 @@ fn cargo_takes_its_tokens_from_the_server() {
 #[test]
 fn a_build_outlives_its_server_and_the_next_one_finds_it() {
     if !has_make() {
-        underpass_skip::skip!("there is no make");
+        underpass_harness::skip!("there is no make");
     }
     let node = Node::new();
     let mut server = node.serve(&["--processors", "2", "--jobserver"]);
