@@ -1,0 +1,3 @@
+//! Remote calls as their traces show them.
+
+mod remote_trace;

@@ -1,0 +1,3 @@
+//! Devices and their drivers, by name.
+
+mod drivers;

@@ -1,0 +1,3 @@
+//! Metrics and spans, as OpenTelemetry has them.
+
+mod bridge;

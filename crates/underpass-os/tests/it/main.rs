@@ -1,0 +1,3 @@
+//! What the system has.
+
+mod supported;

@@ -1,0 +1,5 @@
+//! Metrics as text, and over HTTP.
+
+#[cfg(feature = "http")]
+mod http;
+mod text;

@@ -1,0 +1,4 @@
+//! Spans that follow a thread.
+
+mod follow;
+mod layers_that_wait;

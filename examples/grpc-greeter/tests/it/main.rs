@@ -1,0 +1,3 @@
+//! The example as a user runs it.
+
+mod two_lines;

@@ -1,0 +1,4 @@
+//! The example as a user runs it.
+
+mod containers;
+mod units;
