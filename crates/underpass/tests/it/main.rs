@@ -1,5 +1,6 @@
 //! The facade as a user has it: its README, its errors, metrics and trace contexts.
 
+mod accepted;
 mod io_errors;
 mod metrics;
 mod readme;

@@ -60,7 +60,7 @@ fn a_main_that_fails_says_what_to_do() {
     assert!(!second.status.success());
 }
 
-/// The built example. `cargo test` puts it beside this test. If it was left out (`--test readme`),
+/// The built example. `cargo test` puts it beside this test. If it was left out (`--test it`),
 /// this builds it.
 fn hello() -> PathBuf {
     let own = std::env::current_exe().unwrap();

@@ -1,6 +1,7 @@
 //! Types and interfaces may stand inside functions.
 
-fn main() {
+#[test]
+fn types_in_functions_travel() {
     use underpass::CallError;
 
     #[derive(underpass::Wire)]

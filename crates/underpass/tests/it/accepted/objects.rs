@@ -87,7 +87,8 @@ fn in_a_function() {
     assert!(CountClient::import("nobody exports that").is_err());
 }
 
-fn main() {
+#[test]
+fn objects_of_each_visibility_compile() {
     in_a_function();
     assert!(private::LightClient::import("nobody exports that").is_err());
     assert!(private::Light::Red.is_red());

@@ -226,7 +226,8 @@ fn call() -> underpass::Result<()> {
     Ok(())
 }
 
-fn main() {
+#[test]
+fn no_name_collides() {
     types::come_back();
     let interfaces = [
         interfaces::TClient::descriptor(),

@@ -71,7 +71,8 @@ macro_rules! interface {
 
 interface!(Made, method, local: &str, Vec<Key<u8>>);
 
-fn main() {
+#[test]
+fn strict_crates_take_the_generated_code() {
     use inner::Restricted;
     let _ = (StoreClient::descriptor(), MadeClient::descriptor());
     let _ = inner::RestrictedClient::import("nobody-exports-this").map(Restricted::serve);

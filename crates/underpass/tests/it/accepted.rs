@@ -1,0 +1,7 @@
+//! Interfaces, objects and types that must compile, without a warning where their crate denies those.
+
+#[allow(dead_code, reason = "to compile is all that they have to")]
+mod names;
+mod objects;
+mod strict;
+mod types_in_functions;
