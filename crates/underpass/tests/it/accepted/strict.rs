@@ -6,14 +6,14 @@ use underpass::CallError;
 
 /// A key.
 #[derive(Debug, underpass::Wire)]
-pub struct Key<T> {
+pub(crate) struct Key<T> {
     /// Its number.
     pub number: T,
 }
 
 /// A tree.
 #[derive(Debug, underpass::Wire)]
-pub enum Tree {
+pub(crate) enum Tree {
     /// Nothing more.
     Leaf,
     /// Two of them.
@@ -25,7 +25,7 @@ struct Nothing;
 
 /// Keys and their trees.
 #[underpass::interface]
-pub trait Store: Send + Sync {
+pub(crate) trait Store: Send + Sync {
     /// Puts.
     #[must_use]
     fn put(&self, key: Key<u8>, trees: &[Tree]) -> Result<Option<Tree>, CallError>;
@@ -62,7 +62,7 @@ macro_rules! interface {
     ($name:ident, $method:ident, $argument:ident: $type:ty, $result:ty) => {
         /// Made by a macro.
         #[underpass::interface]
-        pub trait $name {
+        pub(crate) trait $name {
             /// Made by a macro.
             fn $method(&self, $argument: $type) -> Result<$result, CallError>;
         }
