@@ -1,7 +1,7 @@
 //! The command `underpass-bench`: the papers' experiments, and the report that is made of them.
 //!
-//! *Decides:* the form of the command line, and how results are shown. *Must not know:* how anything
-//! is measured: that is the library's.
+//! *Decides:* the form of the command line, and how results are shown. *Must not know:* how
+//! anything is measured: that is the library's.
 //!
 //! *Read first:* `command/measure.rs`, then `command/papers/mod.rs`.
 #![forbid(unsafe_code)]

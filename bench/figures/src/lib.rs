@@ -1,8 +1,8 @@
 //! What every shown figure needs: a summary of its samples, the machine it comes from, and a
 //! drawing.
 //!
-//! *Decides:* how samples become one figure, and what is told of a machine. *Must not know:* what is
-//! measured, and how.
+//! *Decides:* how samples become one figure, and what is told of a machine. *Must not know:* what
+//! is measured, and how.
 //!
 //! *Read first:* `summary.rs`.
 #![forbid(unsafe_code)]

@@ -71,7 +71,7 @@ fn fault(room: &Room, dependency: &Value) -> Option<String> {
         (false, false) => because,
     };
     let of = if in_tests { "'s tests depend" } else { " depends" };
-    Some(format!("{from}{of} on {name}, against the rule: {rule} (ROOMS in tests/tests/layers.rs)"))
+    Some(format!("{from}{of} on {name}, against the rule: {rule} (ROOMS in tests/tests/it/layers.rs)"))
 }
 
 #[test]

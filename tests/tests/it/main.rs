@@ -40,6 +40,7 @@ mod layers;
 mod limits;
 mod many_stacks;
 mod node;
+mod panics;
 mod resilient;
 mod restarts;
 mod sandbox;

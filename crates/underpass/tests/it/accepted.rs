@@ -1,4 +1,5 @@
-//! Interfaces, objects and types that must compile, without a warning where their crate denies those.
+//! Interfaces, objects and types that must compile, without a warning where their crate denies
+//! those.
 
 #[allow(dead_code, reason = "to compile is all that they have to")]
 mod names;
