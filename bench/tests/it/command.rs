@@ -281,7 +281,7 @@ fn an_unknown_benchmark_is_answered_with_the_known_ones() {
 #[test]
 fn the_report_of_the_committed_results_has_their_figures_and_machines() {
     let directory = tempfile::tempdir().unwrap();
-    let [from, out] = [concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/results"), "report"];
+    let [from, out] = [concat!(env!("CARGO_MANIFEST_DIR"), "/results"), "report"];
     let out = directory.path().join(out);
     let output = bench(None, &["papers", "--from", from, "--out", out.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
