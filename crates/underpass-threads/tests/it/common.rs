@@ -40,6 +40,11 @@ pub fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
+/// Whether tests may take the time that large numbers need: `$UNDERPASS_TEST_LONG`.
+pub fn long() -> bool {
+    std::env::var_os("UNDERPASS_TEST_LONG").is_some()
+}
+
 fn list() {
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let of = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();

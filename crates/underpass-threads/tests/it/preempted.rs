@@ -1,9 +1,10 @@
 //! Time slices: threads that compute, allocate, lock and panic are preempted wherever they are.
 //! Nothing is lost, blocked for ever or mixed up.
 //!
-//! The number of slices is 300, or `$UNDERPASS_TEST_SLICES`: a slice is 10 ms, so 12,000 are two
-//! minutes.
+//! The number of slices is 100, 300 with `$UNDERPASS_TEST_LONG`, or `$UNDERPASS_TEST_SLICES`: a
+//! slice is 10 ms, so 12,000 are two minutes.
 
+use crate::common::{long, setting};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +35,7 @@ fn watchdog(progress: impl Fn() -> u64 + Send + 'static) {
 const SPELL: Duration = Duration::from_millis(12);
 
 fn slices() -> u64 {
-    std::env::var("UNDERPASS_TEST_SLICES").map_or(300, |n| n.parse().expect("a number of slices"))
+    setting("UNDERPASS_TEST_SLICES", if long() { 300 } else { 100 })
 }
 
 std::thread_local! {

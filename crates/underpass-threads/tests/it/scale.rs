@@ -6,7 +6,7 @@
 //! UNDERPASS_TEST_SEQUENCE=10000000 cargo test -p underpass-threads --test it --release --
 //! --nocapture ten_million`.
 
-use crate::common::{setting, test_name, watchdog, with_settings};
+use crate::common::{long, setting, test_name, watchdog, with_settings};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,7 +84,7 @@ impl std::fmt::Display for Usage {
 #[test]
 fn a_million_threads_block_at_once_and_give_everything_back() {
     with_settings(&[2], ONE_ARENA, || {
-        let count = setting("UNDERPASS_TEST_BLOCKED", 50_000);
+        let count = setting("UNDERPASS_TEST_BLOCKED", if long() { 50_000 } else { 20_000 });
         let before = Usage::now();
         let blocked = Arc::new(AtomicU64::new(0));
         let released = Arc::new(AtomicBool::new(false));
