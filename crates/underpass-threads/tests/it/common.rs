@@ -76,7 +76,8 @@ pub fn test_command() -> Command {
     command
 }
 
-/// Runs the calling test's `body` in a process of its own, once for each number of processors.
+/// Runs the calling test's `body` in a process of its own, once for each number of processors. A
+/// test that needs no given number uses `alone!`.
 ///
 /// # Panics
 /// If the body does, with what it printed.
