@@ -2,7 +2,7 @@
 //! it does harm.
 
 use crate::common::{setting, test_command, watchdog};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::Mutex;
 use underpass_harness::skip;
@@ -26,8 +26,11 @@ fn locks_itself_out() {
     });
     let (holder, other, waiter) = both.join().unwrap();
     while !dump().unresponsive.contains(&0) {}
-    // From now on a thread waits for the activation.
+    // From now on a thread waits for the activation. A dump interrupts the thread that waits in the
+    // kernel. If that comes while its lock is searched for, it is not reported unasked. So the
+    // parent process says when that is over.
     holder.thread().unpark();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
     let found = loop {
         let mut dump = dump();
         let Some(found) = dump.held_up.pop() else { continue };
@@ -58,10 +61,8 @@ fn a_guard_across_a_pause_is_reported_with_both_names() {
         skip!("the switch is not ours");
     }
     let mut child = test_command();
-    child.env("UNDERPASS_TEST_HANGS", "1").env("UNDERPASS_PROCESSORS", "1").stderr(Stdio::piped());
-    let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
-    let mut dumped = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(dumped.any(|line| line.contains("dumped: thread 'waits in the kernel' (")));
+    child.env("UNDERPASS_TEST_HANGS", "1").env("UNDERPASS_PROCESSORS", "1").stdin(Stdio::piped());
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let line = said.find(|line| line.contains("blocks activation")).expect("it is reported");
     assert!(line.contains("thread 'waits in the kernel' ("), "{line}");
@@ -69,6 +70,9 @@ fn a_guard_across_a_pause_is_reported_with_both_names() {
     // lock.
     assert!(line.contains("which thread 'keeps the guard' ("), "{line}");
     assert!(line.contains("underpass::sync::Mutex"), "{line}");
+    child.stdin.take().unwrap().write_all(b"dump\n").unwrap();
+    let mut dumped = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(dumped.any(|line| line.contains("dumped: thread 'waits in the kernel' (")));
     child.kill().unwrap();
     child.wait().unwrap();
 }
