@@ -77,7 +77,7 @@ pub(crate) unsafe trait SharedLock: ExclusiveLock {
     fn downgrade(&self);
 }
 
-// SAFETY: `README.md` proves it, and `tests/loom.rs` checks it.
+// SAFETY: `README.md` proves it, and `tests/it/loom.rs` checks it.
 unsafe impl ExclusiveLock for RawMutex {
     #[inline]
     fn acquire(&self, limit: WaitLimit) -> bool {

@@ -142,7 +142,7 @@ pub(super) const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-sync",
-        tests: &["underpass"],
+        tests: &["underpass", "underpass-harness"],
         rooms: &["underpass-os", "underpass-seam", "underpass-threads"],
         outside: Some(&["loom"]),
         because: "locks and channels know that threads are suspended and woken, and nothing else of them",
@@ -205,6 +205,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-node",
         rooms: &["underpass-os", "underpass-processor", "underpass-seam"],
+        tests: &["underpass-harness"],
         outside: Some(&["loom"]),
         because: "it divides processors: it knows neither threads nor calls",
         ..BARE
@@ -246,6 +247,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-processor",
         rooms: &["underpass-os", "underpass-seam"],
+        tests: &["underpass-harness"],
         because: "processors don't know threads: they declare the `Upcall` that threads implement",
         ..BARE
     },
