@@ -1,8 +1,8 @@
 //! What every shown figure needs: a summary of its samples, where it comes from, whether it is
 //! stale, and a drawing.
 //!
-//! *Decides:* how samples become one figure, what is told of a machine and of the measured code, and
-//! when a row is stale. *Must not know:* how anything is measured.
+//! *Decides:* how samples become one figure, what is told of a machine and of the measured code,
+//! and when a row is stale. *Must not know:* how anything is measured.
 //!
 //! *Read first:* `summary.rs`.
 #![forbid(unsafe_code)]

@@ -5,8 +5,8 @@
 //! 1. Its commit is unknown, or its sources had changes that no commit has, or the repository lacks
 //!    the commit. A shallow clone lacks most commits.
 //! 2. `tools/instructions` counts its operation, and the count at its commit and today's differ by
-//!    more than 3 %. If they do not, the row is not stale, whatever has changed. The counts are those
-//!    of the ledger, `tools/instructions.json`.
+//!    more than 3 %. If they do not, the row is not stale, whatever has changed. The counts are
+//!    those of the ledger, `tools/instructions.json`.
 //! 3. A source file of a room that it depends on has changed since ([`rooms_of`]).
 //!
 //! *Read first:* this file, then `rooms.rs`.

@@ -59,8 +59,8 @@ const CALLS: &[&str] = &[
 
 const OTHREADS: &[&str] = &["othreads-fig5", "othreads-fig6", "othreads-fig7", "othreads-table2"];
 
-/// Each room, with the benchmarks whose figures depend on its code. A room is the source folder of a
-/// package or of a benchmark, or a file.
+/// Each room, with the benchmarks whose figures depend on its code. A room is the source folder of
+/// a package or of a benchmark, or a file.
 pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("crates/underpass/src", THREADS),
     ("crates/underpass-bridge/src", &[]),
