@@ -114,6 +114,9 @@ pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("bench/src/streams.rs", &["streams"]),
     ("bench/src/threads", &["threads"]),
     ("bench/src/urpc", &["urpc"]),
+    // Parts of the tests that benchmarks run.
+    ("tests/device/src", &["devices"]),
+    ("tests/grpc/src", &["grpc"]),
     // The other packages.
     ("peers/async-executor", &["threads"]),
     ("peers/may", &["threads"]),
