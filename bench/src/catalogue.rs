@@ -112,4 +112,33 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_benchmark_has_rooms_whose_changes_make_it_stale() {
+        for name in CATALOGUE.iter().map(|benchmark| benchmark.name).chain(["peers", "grpc"]) {
+            assert!(!underpass_figures::rooms_of(name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_counted_cases_are_cases() {
+        let mut counted = Vec::new();
+        for benchmark in CATALOGUE {
+            for case in benchmark.scenarios.iter().flat_map(|scenario| scenario.cases) {
+                let operation = underpass_figures::counted_operation(benchmark.name, case);
+                counted.extend(operation.map(|operation| format!("{} {case}: {operation}", benchmark.name)));
+            }
+        }
+        let expected = [
+            "urpc null/pinned: null",
+            "urpc null/floating: null",
+            "lrpc null/pinned: null",
+            "threads call: call",
+            "threads fork-join: spawn-join",
+            "threads yield: yield",
+            "threads lock: lock",
+            "raven async/1-sender: port-send",
+        ];
+        assert_eq!(counted, expected);
+    }
 }

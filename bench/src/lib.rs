@@ -49,11 +49,12 @@ pub use measure::effort::Effort;
 pub use placement::{Pinning, Placement};
 pub use processes::pair::SUBCOMMAND;
 pub use processes::role::{ChildRole, ProcessSide, play};
+pub use report::built::built_version;
 pub use report::row::{Figures, Row};
 pub use report::table::ResultTable;
 pub use rpc_peers::{PeersOptions, PeersPace, PeersReport, PeersScope, peers};
 pub use run::{RunObserver, RunOptions, run};
-pub use underpass_figures::{Machine, MachineSettings, Summary};
+pub use underpass_figures::{Machine, MachineSettings, RowOrigin, SourceTree, SourceVersion, Summary};
 
 /// Why a benchmark cannot be run.
 pub type BenchError = Box<dyn std::error::Error + Send + Sync>;

@@ -31,6 +31,12 @@ impl Machine {
             clock_ns: clock_cost(),
         }
     }
+
+    /// Whether both are one machine, as far as anybody can tell. The clock is measured anew by each
+    /// run, so it does not count.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.cpu, &self.kernel, self.processors) == (&other.cpu, &other.kernel, other.processors)
+    }
 }
 
 /// What makes two machines with the same processor differ.

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use underpass_bench::{BenchError, CATALOGUE, Effort, Machine, ResultTable, Row, RunObserver};
+use underpass_bench::{BenchError, CATALOGUE, Effort, ResultTable, Row, RowOrigin, RunObserver};
 
 /// What `underpass-bench` is asked for.
 #[derive(Clone, Debug, clap::Args)]
@@ -121,7 +121,7 @@ fn list(out: &mut impl Write, json: bool) -> Result<(), BenchError> {
 /// Writes rows to `out`. Meanwhile it shows progress on standard error, if that is a terminal.
 struct Printer<W> {
     out: W,
-    machine: Machine,
+    origin: RowOrigin,
     /// The table for people. `None` if rows are for machines.
     table: Option<ResultTable>,
     headed: bool,
@@ -137,7 +137,8 @@ impl<W: Write> Printer<W> {
         let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %").expect("a template");
         let bar = ProgressBar::new(1_000).with_style(style);
         let table = (!json).then(ResultTable::new);
-        Self { out, machine: Machine::this(), table, headed: json, bar, rows: Vec::new(), written: Ok(()) }
+        let origin = RowOrigin::of_this_run(underpass_bench::built_version());
+        Self { out, origin, table, headed: json, bar, rows: Vec::new(), written: Ok(()) }
     }
 }
 
@@ -146,10 +147,10 @@ impl<W: Write> RunObserver for Printer<W> {
         self.rows.push(row.clone());
         let mut text = match &mut self.table {
             Some(table) => table.row(row),
-            None => row.json(&self.machine) + "\n",
+            None => row.json(&self.origin) + "\n",
         };
         if !std::mem::replace(&mut self.headed, true) {
-            text = ResultTable::heading(&self.machine) + &text;
+            text = ResultTable::heading(&self.origin) + &text;
         }
         let out = &mut self.out;
         let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));

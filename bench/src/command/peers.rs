@@ -5,8 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use underpass_bench::{
-    BenchError, Machine, PeersOptions, PeersPace, PeersReport, PeersScope, ResultTable, Row, RunObserver,
-    peers,
+    BenchError, PeersOptions, PeersPace, PeersReport, PeersScope, ResultTable, Row, RunObserver, peers,
 };
 
 /// What `underpass-bench peers` is asked for.
@@ -53,16 +52,15 @@ pub fn run(arguments: &PeersArguments, out: &mut impl Write) -> Result<(), Bench
 }
 
 fn print_lines(out: &mut impl Write, report: &PeersReport) -> Result<(), BenchError> {
-    let machine = Machine::this();
     writeln!(out, "{}", report.method)?;
     for row in &report.rows {
-        writeln!(out, "{}", row.json(&machine))?;
+        writeln!(out, "{}", row.json(&report.origin))?;
     }
     Ok(())
 }
 
 fn print_tables(out: &mut impl Write, report: &PeersReport) -> Result<(), BenchError> {
-    write!(out, "{}", ResultTable::heading(&Machine::this()))?;
+    write!(out, "{}", ResultTable::heading(&report.origin))?;
     let mut table = ResultTable::new();
     for row in &report.rows {
         write!(out, "{}", table.row(row))?;

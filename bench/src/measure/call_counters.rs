@@ -142,7 +142,7 @@ impl CountedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::row::tests::{machine, row};
+    use crate::report::row::tests::{origin, row};
 
     #[test]
     fn earlier_counts_are_not_included() {
@@ -155,7 +155,7 @@ mod tests {
         counts.add(1, &after, &after);
         let mut row = row("test");
         row.result = row.result.map(|figures| counts.tell(figures));
-        let json: serde_json::Value = serde_json::from_str(&row.json(&machine())).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&row.json(&origin())).unwrap();
         assert_eq!((&json["kernel_entries_per_call"], &json["calls_counted"]), (&2.0.into(), &5.into()));
         assert_eq!((&json["client_sleeps"], &json["server_kernel_entries"]), (&2.into(), &6.into()));
     }

@@ -1,6 +1,6 @@
 //! Rows that were printed as JSON, read again.
 
-use crate::{BenchError, Figures, Machine, Row};
+use crate::{BenchError, Figures, Machine, Row, RowOrigin, SourceVersion};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -11,6 +11,9 @@ struct RecordedLine {
     case: String,
     pinning: String,
     skipped: Option<String>,
+    date: Option<String>,
+    #[serde(flatten)]
+    version: SourceVersion,
     #[serde(flatten)]
     machine: Machine,
     #[serde(flatten)]
@@ -18,18 +21,20 @@ struct RecordedLine {
 }
 
 impl Row {
-    /// The row and the machine of one line of `bench --json`. Figures that only the JSON shows are
-    /// among the others then.
+    /// The row of one line of `underpass-bench NAME --json`, and where it comes from. Figures that
+    /// only the JSON shows are among the others then. A row that was printed before rows had a
+    /// commit and a date is of unknown ones.
     ///
     /// # Errors
     /// The line is not one of these: print it anew with `underpass-bench NAME --json`.
-    pub fn from_json(line: &str) -> Result<(Self, Machine), BenchError> {
-        let RecordedLine { bench, case, pinning, skipped, machine, rest } = serde_json::from_str(line)?;
+    pub fn from_json(line: &str) -> Result<(Self, RowOrigin), BenchError> {
+        let RecordedLine { bench, case, pinning, skipped, date, version, machine, rest } =
+            serde_json::from_str(line)?;
         let result = match skipped {
             Some(why) => Err(why),
             None => Ok(figures(rest).map_err(|missing| format!("{bench} {case} has no `{missing}`"))?),
         };
-        Ok((Self { bench, case, pinning, result }, machine))
+        Ok((Self { bench, case, pinning, result }, RowOrigin { version, date, machine }))
     }
 }
 
@@ -59,22 +64,33 @@ fn figures(mut rest: Map<String, Value>) -> Result<Figures, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::row::tests::{machine, row};
+    use crate::report::row::tests::{origin, row};
 
     #[test]
     fn a_printed_row_is_read_again() {
-        let (read, from) = Row::from_json(&row("pinned").json(&machine())).unwrap();
+        let (read, from) = Row::from_json(&row("pinned").json(&origin())).unwrap();
         let mut expected = row("pinned");
         let figures = expected.result.as_mut().unwrap();
         figures.more.append(&mut figures.detail);
-        assert_eq!((read, from), (expected, machine()));
+        assert_eq!((read, from), (expected, origin()));
+    }
+
+    #[test]
+    fn an_older_row_is_of_an_unknown_commit() {
+        let mut line: Value = serde_json::from_str(&row("pinned").json(&origin())).unwrap();
+        for name in ["commit", "tree", "date"] {
+            line.as_object_mut().unwrap().remove(name).unwrap();
+        }
+        let (_, from) = Row::from_json(&line.to_string()).unwrap();
+        let expected = RowOrigin { version: SourceVersion::default(), date: None, ..origin() };
+        assert_eq!(from, expected);
     }
 
     #[test]
     fn a_skipped_row_is_read_again_and_other_lines_are_refused() {
         let skipped = Row { result: Err("needs two CPUs".into()), ..row("pinned") };
-        assert_eq!(Row::from_json(&skipped.json(&machine())).unwrap().0, skipped);
-        let told = row("pinned").json(&machine()).replace("\"ratio_p90\"", "\"other\"");
+        assert_eq!(Row::from_json(&skipped.json(&origin())).unwrap().0, skipped);
+        let told = row("pinned").json(&origin()).replace("\"ratio_p90\"", "\"other\"");
         let error = Row::from_json(&told).unwrap_err().to_string();
         assert!(error.contains("ratio_p90"), "{error}");
         assert!(Row::from_json("{}").is_err());

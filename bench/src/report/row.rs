@@ -1,6 +1,6 @@
 //! One line of a benchmark's result.
 
-use crate::Machine;
+use crate::RowOrigin;
 use crate::measure::contest::Contest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -138,7 +138,7 @@ struct Line<'a> {
     detail: Option<&'a Map<String, Value>>,
     pinning: &'a str,
     #[serde(flatten)]
-    machine: &'a Machine,
+    origin: &'a RowOrigin,
 }
 
 #[derive(Serialize)]
@@ -152,11 +152,11 @@ struct Spread {
 }
 
 impl Row {
-    /// As one line of JSON, with the machine.
+    /// As one line of JSON, with the commit, the date and the machine.
     ///
     /// # Panics
     /// Never: all keys are text.
-    pub fn json(&self, machine: &Machine) -> String {
+    pub fn json(&self, origin: &RowOrigin) -> String {
         let figures = self.result.as_ref().ok();
         let line = Line {
             bench: &self.bench,
@@ -178,7 +178,7 @@ impl Row {
             more: figures.map(|f| &f.more),
             detail: figures.map(|f| &f.detail),
             pinning: &self.pinning,
-            machine,
+            origin,
         };
         serde_json::to_string(&line).expect("a row is made of text and numbers")
     }
@@ -187,9 +187,12 @@ impl Row {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::{Machine, SourceVersion};
 
-    pub(crate) fn machine() -> Machine {
-        Machine { cpu: "Test".into(), kernel: "Linux 1".into(), processors: 2, clock_ns: 20.0 }
+    pub(crate) fn origin() -> RowOrigin {
+        let machine = Machine { cpu: "Test".into(), kernel: "Linux 1".into(), processors: 2, clock_ns: 20.0 };
+        let version = SourceVersion::recorded("1a2b3c4d5e6f", "clean");
+        RowOrigin { version, date: Some("2026-11-28T23:40:05Z".into()), machine }
     }
 
     pub(crate) fn row(case: &str) -> Row {
@@ -214,7 +217,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_promised_names_are_there_and_flat() {
-        let json = row("pinned").json(&machine());
+        let json = row("pinned").json(&origin());
         assert!(!json.contains('\n'));
         let value: Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&value["bench"], &value["case"]), (&"null".into(), &"pinned".into()));
@@ -223,13 +226,15 @@ pub(crate) mod tests {
         assert_eq!((&value["ratio"], &value["socket_ns"]), (&1.1.into(), &9_500.0.into()));
         assert_eq!(value["calls"], 7);
         assert_eq!((&value["cpu"], &value["processors"]), (&"Test".into(), &2.into()));
+        assert_eq!((&value["commit"], &value["tree"]), (&"1a2b3c4d5e6f".into(), &"clean".into()));
+        assert_eq!(value["date"], "2026-11-28T23:40:05Z");
         assert!(value.as_object().unwrap().values().all(|v| !v.is_object()), "{json}");
     }
 
     #[test]
     fn a_skipped_case_says_why_and_keeps_the_names() {
         let skipped = Row { result: Err("needs two CPUs".into()), ..row("pinned") };
-        let value: Value = serde_json::from_str(&skipped.json(&machine())).unwrap();
+        let value: Value = serde_json::from_str(&skipped.json(&origin())).unwrap();
         assert_eq!(value["skipped"], "needs two CPUs");
         for name in ["ns", "p99_ns", "limit", "limit_ns", "ratio"] {
             assert_eq!(value.get(name), Some(&Value::Null), "{name}");

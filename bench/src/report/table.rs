@@ -1,6 +1,6 @@
 //! Prints rows for people.
 
-use crate::{Figures, Machine, Row};
+use crate::{Figures, Machine, Row, RowOrigin};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -16,11 +16,13 @@ impl ResultTable {
         Self::default()
     }
 
-    /// The heading of all tables: the machine.
-    pub fn heading(machine: &Machine) -> String {
-        let Machine { cpu, kernel, processors, clock_ns } = machine;
+    /// The heading of all tables: the machine, and the commit that was built.
+    pub fn heading(origin: &RowOrigin) -> String {
+        let Machine { cpu, kernel, processors, clock_ns } = &origin.machine;
+        let code = origin.version.words();
         let cpus = if *processors == 1 { "processor" } else { "processors" };
-        format!("{cpu} · {kernel} · {processors} {cpus} · a reading of the clock takes {}\n", time(*clock_ns))
+        let clock = time(*clock_ns);
+        format!("{cpu} · {kernel} · {processors} {cpus} · a reading of the clock takes {clock} · {code}\n")
     }
 
     /// The lines of another row. A heading comes first if its benchmark or its placement differs
@@ -103,7 +105,7 @@ fn number(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::row::tests::{machine, row};
+    use crate::report::row::tests::{origin, row};
 
     #[test]
     fn times_have_the_unit_that_fits() {
@@ -132,8 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_named() {
-        let heading = ResultTable::heading(&machine());
-        assert_eq!(heading, "Test · Linux 1 · 2 processors · a reading of the clock takes 20.0 ns\n");
+    fn the_machine_and_the_commit_are_named() {
+        let heading = ResultTable::heading(&origin());
+        let expected = "Test · Linux 1 · 2 processors · a reading of the clock takes 20.0 ns · of 1a2b3c4d\n";
+        assert_eq!(heading, expected);
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::rpc_peers::find::PeerWay;
 use crate::rpc_peers::plan::{PLACEMENTS, Times};
-use crate::{Machine, MachineSettings, Placement};
+use crate::{MachineSettings, Placement, RowOrigin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The method, as one JSON object: a row without figures.
 pub(super) fn describe(
-    machine: &Machine,
+    origin: &RowOrigin,
     placement: &Placement,
     times: &Times,
     ways: &[PeerWay],
@@ -21,9 +21,13 @@ pub(super) fn describe(
         .map(|way| json!({ "name": way.name, "version": way.version, "about": way.about }))
         .collect();
     let settings = MachineSettings::this();
+    let (version, machine) = (&origin.version, &origin.machine);
     json!({
         "bench": "peers",
         "case": "method",
+        "commit": version.commit,
+        "tree": version.tree,
+        "date": origin.date,
         "cpu": machine.cpu,
         "kernel": machine.kernel,
         "processors": machine.processors,

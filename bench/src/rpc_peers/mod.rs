@@ -17,7 +17,7 @@ pub use plan::{PeersPace, PeersScope};
 
 use crate::processes::scratch::Scratch;
 use crate::run::RunObserver;
-use crate::{BenchError, Figures, Machine, Placement, Row};
+use crate::{BenchError, Figures, Placement, Row, RowOrigin};
 use crash::CallerFate;
 use find::{OURS, PeerWay};
 use plan::Times;
@@ -42,6 +42,8 @@ pub struct PeersOptions {
 /// The results of all peers.
 #[derive(Clone, Debug)]
 pub struct PeersReport {
+    /// The commit, the begin of the run, and the machine.
+    pub origin: RowOrigin,
     /// How they came about, as one JSON object on a line.
     pub method: String,
     /// Latency, processor time and crashes side by side: a table for people.
@@ -59,6 +61,7 @@ pub fn peers(options: &PeersOptions, observer: &mut dyn RunObserver) -> Result<P
     let ways = find::chosen(find::all(options.peers.as_deref())?, &options.only)?;
     let times = options.pace.times();
     let mut run = PeersRun {
+        origin: RowOrigin::of_this_run(crate::built_version()),
         tallies: ways.iter().map(|_| Tally::default()).collect(),
         ways,
         scope: options.scope,
@@ -88,6 +91,7 @@ struct Tally {
 }
 
 struct PeersRun {
+    origin: RowOrigin,
     ways: Vec<PeerWay>,
     tallies: Vec<Tally>,
     scope: PeersScope,
@@ -185,7 +189,7 @@ impl PeersRun {
     }
 
     fn report(self, rounds: usize) -> PeersReport {
-        let method = method::describe(&Machine::this(), &self.placement, &self.times, &self.ways, rounds);
+        let method = method::describe(&self.origin, &self.placement, &self.times, &self.ways, rounds);
         let mut rows = Vec::new();
         for &(place, pinning) in self.scope.placements() {
             for load in self.scope.loads(pinning) {
@@ -209,7 +213,7 @@ impl PeersRun {
             rows.extend(tally.standing_rows(way, &self.tallies[0], &self.times));
         }
         let side_by_side = side_by_side::table(&self.ways, &self.tallies, &rows, &self.times);
-        PeersReport { method: method.to_string(), side_by_side, rows }
+        PeersReport { origin: self.origin, method: method.to_string(), side_by_side, rows }
     }
 
     /// The peer that `way` is compared with: ours. Ours is compared with a plain socket, if there

@@ -5,24 +5,24 @@
 mod experiment;
 mod judges;
 mod list;
+mod measured;
 mod origin;
+mod overview;
 mod page;
 mod plot;
 mod points;
 mod recorded;
 
-use experiment::{PaperExperiment, PaperSource};
-use indicatif::{ProgressBar, ProgressStyle};
+use experiment::PaperExperiment;
 use list::EXPERIMENTS;
-use origin::ReportOrigin;
+use measured::CaseRows;
+use origin::{ReportOrigin, RowGroup, RowSource, SourcedRow};
+use points::PaperOutcome;
 use recorded::RecordedRows;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use underpass_bench::{
-    BenchError, Effort, PeersOptions, PeersPace, PeersScope, Row, RunObserver, RunOptions, peers,
-};
+use underpass_bench::{BenchError, Effort, Machine, Row, RowOrigin};
 
 /// What `underpass-bench papers` is asked for.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,7 +48,8 @@ pub struct PapersArguments {
     list: bool,
 }
 
-/// Runs the experiments, and writes `index.html` and a file of JSON for each.
+/// Runs the experiments, and writes `index.html` and a file of JSON for each. Recorded results of
+/// several machines have a folder for each machine, and `index.html` shows them side by side.
 ///
 /// # Errors
 /// If `only` names none, a benchmark fails, recorded rows can't be read, or the report can't be
@@ -61,63 +62,123 @@ pub fn run(arguments: &PapersArguments, out: &mut impl Write) -> Result<(), Benc
         }
         return Ok(());
     }
-    let mut rows = ReportRows::of(arguments, wanted.len())?;
-    let origin = rows.origin(arguments.quick);
-    std::fs::create_dir_all(&arguments.out).map_err(|e| format!("{}: {e}", arguments.out.display()))?;
-    let mut parts = Vec::new();
-    for (number, experiment) in wanted.into_iter().enumerate() {
-        let outcome = points::outcome(experiment, &rows.of_experiment(experiment, number)?);
-        let machine = origin.machine_of(experiment.sources.first().map_or("", |source| source.bench));
-        let told = json!({
-            "id": experiment.id, "stands": experiment.stands, "title": experiment.title, "to": experiment.to,
-            "cpu": machine.cpu, "kernel": machine.kernel, "processors": machine.processors, "outcome": outcome,
+    match &arguments.from {
+        Some(directory) => recorded(&RecordedRows::read(directory)?, &wanted, &arguments.out, out)?,
+        None => measured(arguments, &wanted, out)?,
+    }
+    Ok(writeln!(out, "the report is {}", arguments.out.join("index.html").display())?)
+}
+
+/// Measures the experiments, and writes the report.
+fn measured(
+    arguments: &PapersArguments,
+    wanted: &[&'static PaperExperiment],
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    let effort = if arguments.quick { Effort::QUICK } else { Effort::FULL };
+    let from = RowOrigin::of_this_run(underpass_bench::built_version());
+    // What is measured now is of the code that is measured, so it is not stale.
+    let source = RowSource::of(&from, None);
+    let mut rows = CaseRows::new(effort, arguments.peers.clone(), wanted.len());
+    let mut report = MachineReport::new(ReportOrigin::measured(from.machine, arguments.quick));
+    for (number, experiment) in wanted.iter().enumerate() {
+        let rows = rows.of(experiment, number)?;
+        let sourced = rows.into_iter().map(|row| {
+            let source = row.result.is_ok().then(|| source.clone());
+            (row, source)
         });
-        write(&arguments.out.join(format!("{}.json", experiment.id)), &serde_json::to_string_pretty(&told)?)?;
-        for verdict in &outcome.verdicts {
-            let holds = if verdict.holds { "yes" } else { "no" };
-            writeln!(out, "{:<18}{holds:<5}{}: {}", experiment.id, verdict.claim, verdict.because)?;
-        }
-        parts.push((experiment, outcome));
+        report.add(experiment, sourced.collect());
+        // What was measured is kept, should a later experiment fail.
+        report.write(&arguments.out)?;
     }
     rows.finish();
-    let file = arguments.out.join("index.html");
-    write(&file, &page::page(&origin, &parts))?;
-    Ok(writeln!(out, "the report is {}", file.display())?)
+    report.tell(out)
 }
 
-/// Where rows come from.
-enum ReportRows {
-    Measured(Box<CaseRows>),
-    Recorded(RecordedRows),
+/// Makes the report of recorded rows: one for each machine, and a page of all.
+fn recorded(
+    rows: &RecordedRows,
+    wanted: &[&'static PaperExperiment],
+    directory: &Path,
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    let mut reports = Vec::new();
+    for machine in rows.machines() {
+        let mut report = MachineReport::new(rows.origin(&machine));
+        let (there, missing): (Vec<_>, Vec<_>) =
+            wanted.iter().copied().partition(|experiment| rows.has(experiment, &machine));
+        for experiment in there {
+            report.add(experiment, rows.of(experiment, &machine));
+        }
+        report.missing = missing;
+        reports.push(report);
+    }
+    if let [report] = &reports[..] {
+        report.write(directory)?;
+        return report.tell(out);
+    }
+    let reports = overview::with_folders(reports);
+    for (folder, report) in &reports {
+        report.write(&directory.join(folder))?;
+        let Machine { cpu, kernel, processors, .. } = &report.origin.machine;
+        writeln!(out, "{cpu}, {kernel}, {processors} processors:")?;
+        report.tell(out)?;
+    }
+    write(&directory.join("index.html"), &overview::page(&reports, wanted))
 }
 
-impl ReportRows {
-    fn of(arguments: &PapersArguments, experiments: usize) -> Result<Self, BenchError> {
-        if let Some(directory) = &arguments.from {
-            return Ok(Self::Recorded(RecordedRows::read(directory)?));
-        }
-        let effort = if arguments.quick { Effort::QUICK } else { Effort::FULL };
-        Ok(Self::Measured(Box::new(CaseRows::new(effort, arguments.peers.clone(), experiments))))
+/// The experiments on one machine.
+struct MachineReport {
+    origin: ReportOrigin,
+    parts: Vec<ReportPart>,
+    /// Those of which nothing was measured there.
+    missing: Vec<&'static PaperExperiment>,
+}
+
+/// An experiment, and what it has shown.
+struct ReportPart {
+    experiment: &'static PaperExperiment,
+    outcome: PaperOutcome,
+    groups: Vec<RowGroup>,
+}
+
+impl MachineReport {
+    fn new(origin: ReportOrigin) -> Self {
+        Self { origin, parts: Vec::new(), missing: Vec::new() }
     }
 
-    fn origin(&self, quick: bool) -> ReportOrigin {
-        match self {
-            Self::Measured(_) => ReportOrigin::measured(quick),
-            Self::Recorded(rows) => rows.origin(),
-        }
+    /// Adds an experiment, by the rows of this machine.
+    fn add(&mut self, experiment: &'static PaperExperiment, sourced: Vec<SourcedRow>) {
+        let groups = origin::grouped(&sourced);
+        let rows: Vec<Row> = sourced.into_iter().map(|(row, _)| row).collect();
+        self.parts.push(ReportPart { experiment, outcome: points::outcome(experiment, &rows), groups });
     }
 
-    fn of_experiment(&mut self, experiment: &PaperExperiment, number: usize) -> Result<Vec<Row>, BenchError> {
-        match self {
-            Self::Measured(rows) => rows.of(experiment, number),
-            Self::Recorded(rows) => Ok(rows.of(experiment)),
+    /// Writes the page, and a file for each experiment.
+    fn write(&self, directory: &Path) -> Result<(), BenchError> {
+        std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        let machine = &self.origin.machine;
+        for ReportPart { experiment, outcome, groups } in &self.parts {
+            let told = json!({
+                "id": experiment.id, "stands": experiment.stands, "title": experiment.title,
+                "to": experiment.to, "cpu": machine.cpu, "kernel": machine.kernel,
+                "processors": machine.processors, "rows": groups, "outcome": outcome,
+            });
+            let file = directory.join(format!("{}.json", experiment.id));
+            write(&file, &serde_json::to_string_pretty(&told)?)?;
         }
+        write(&directory.join("index.html"), &page::page(self))
     }
 
-    fn finish(&self) {
-        if let Self::Measured(rows) = self {
-            rows.bar.finish_and_clear();
+    /// Prints the verdicts.
+    fn tell(&self, out: &mut impl Write) -> Result<(), BenchError> {
+        for ReportPart { experiment, outcome, .. } in &self.parts {
+            for verdict in &outcome.verdicts {
+                let holds = if verdict.holds { "yes" } else { "no" };
+                writeln!(out, "{:<18}{holds:<5}{}: {}", experiment.id, verdict.claim, verdict.because)?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -136,104 +197,6 @@ fn chosen(only: &[String]) -> Result<Vec<&'static PaperExperiment>, BenchError> 
     }
     let wanted = |one: &&PaperExperiment| only.is_empty() || only.iter().any(|name| named(one, name));
     Ok(EXPERIMENTS.iter().filter(wanted).collect())
-}
-
-/// The rows of benchmarks, each case of which is measured once.
-struct CaseRows {
-    effort: Effort,
-    peers: Option<PathBuf>,
-    measured: HashMap<(&'static str, Option<&'static str>), Vec<Row>>,
-    bar: ProgressBar,
-    /// The experiments, and the number of the one that is measured.
-    all: usize,
-    number: usize,
-    coming: Vec<Row>,
-    /// The notes so far.
-    told: HashSet<String>,
-}
-
-impl CaseRows {
-    fn new(effort: Effort, peers: Option<PathBuf>, all: usize) -> Self {
-        let style = ProgressStyle::with_template("{msg:<40} {bar:40} {percent:>3} %, {eta} left")
-            .expect("a template");
-        let bar = ProgressBar::new(1_000).with_style(style);
-        Self {
-            effort,
-            peers,
-            measured: HashMap::new(),
-            bar,
-            all,
-            number: 0,
-            coming: Vec::new(),
-            told: HashSet::new(),
-        }
-    }
-
-    /// The rows of an experiment, in the order of its cases.
-    fn of(&mut self, experiment: &PaperExperiment, number: usize) -> Result<Vec<Row>, BenchError> {
-        self.number = number;
-        let mut rows = Vec::new();
-        for source in experiment.sources {
-            let cases: Vec<_> = match source.cases {
-                [] => vec![None],
-                cases => cases.iter().copied().map(Some).collect(),
-            };
-            for case in cases {
-                let key = (source.bench, case);
-                if !self.measured.contains_key(&key) {
-                    let came = match source.bench {
-                        "peers" => self.peers(source),
-                        _ => self.cases(source, case)?,
-                    };
-                    self.measured.insert(key, came);
-                }
-                rows.extend(self.measured[&key].iter().cloned());
-            }
-        }
-        Ok(rows)
-    }
-
-    fn cases(&mut self, source: &PaperSource, case: Option<&str>) -> Result<Vec<Row>, BenchError> {
-        let options =
-            RunOptions { case: case.map(str::to_owned), effort: self.effort, peers: self.peers.clone() };
-        underpass_bench::run(source.bench, &options, self)?;
-        Ok(std::mem::take(&mut self.coming))
-    }
-
-    /// Nulls by other packages. Those that were not built do not stop the report.
-    fn peers(&mut self, source: &PaperSource) -> Vec<Row> {
-        let pace = if self.effort == Effort::QUICK { PeersPace::Quick } else { PeersPace::Usual };
-        let options = PeersOptions {
-            only: Vec::new(),
-            pace,
-            scope: PeersScope::NullsTogether,
-            peers: self.peers.clone(),
-        };
-        peers(&options, self).map(|report| report.rows).unwrap_or_else(|error| {
-            let case = source.cases.first().copied().unwrap_or_default().to_owned();
-            let (bench, result) = (source.bench.to_owned(), Err(error.to_string()));
-            vec![Row { bench, case, pinning: String::new(), result }]
-        })
-    }
-}
-
-impl RunObserver for CaseRows {
-    fn row(&mut self, row: &Row) {
-        self.coming.push(row.clone());
-    }
-
-    fn note(&mut self, text: &str) {
-        // Each case of a benchmark says it again.
-        if !self.told.insert(text.to_owned()) {
-            return;
-        }
-        self.bar.suspend(|| eprintln!("{text}"));
-    }
-
-    fn progress(&mut self, what: &str, share: f64) {
-        self.bar.set_message(what.to_owned());
-        self.bar.set_position(((self.number as f64 + share) * 1_000.0 / self.all as f64) as u64);
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The report: one page of HTML that needs nothing else.
 
 use super::experiment::PaperExperiment;
-use super::origin::ReportOrigin;
+use super::origin::{ReportOrigin, RowGroup};
 use super::plot::{number, plot};
-use super::points::{PaperOutcome, PaperPoint};
+use super::points::{PaperPoint, PaperVerdict};
+use super::{MachineReport, ReportPart};
 use std::fmt::Write;
 use underpass_bench::{Machine, MachineSettings};
 use underpass_figures::escaped;
 
-const STYLE: &str = "
+pub(super) const STYLE: &str = "
 :root { color-scheme: light dark; --ours: #2f74c0; --paper: #c4761f; --grid: #8886; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
 h1 { line-height: 1.2; }
@@ -39,25 +40,37 @@ figure svg { width: 100%; height: auto; display: block; } svg text { fill: curre
 }
 ";
 
-/// The whole page.
-pub(super) fn page(origin: &ReportOrigin, parts: &[(&PaperExperiment, PaperOutcome)]) -> String {
-    let mut page = format!(
+/// The begin of a page, up to its title.
+pub(super) fn head() -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>The papers' tables today</title>\n<style>{STYLE}</style></head><body>\n\
          <h1>The papers' tables today</h1>\n"
-    );
-    for (machine, benches) in origin.machines() {
-        let Machine { cpu, kernel, processors, clock_ns } = machine;
-        let (cpu, kernel) = (escaped(cpu), escaped(kernel));
-        let told = match benches[..] {
-            [] => String::new(),
-            _ => format!(": {}", escaped(&benches.join(", "))),
-        };
-        let _ = writeln!(
-            page,
-            "<p>{cpu} · {kernel} · {processors} processors · a reading of the clock takes {clock_ns:.0} ns{told}</p>"
-        );
+    )
+}
+
+/// The machine in one line of HTML.
+pub(super) fn machine_line(machine: &Machine) -> String {
+    let Machine { cpu, kernel, processors, clock_ns } = machine;
+    format!(
+        "{} · {} · {processors} processors · a reading of the clock takes {clock_ns:.0} ns",
+        escaped(cpu),
+        escaped(kernel)
+    )
+}
+
+/// The whole page of one machine.
+pub(super) fn page(report: &MachineReport) -> String {
+    let MachineReport { origin, parts, missing } = report;
+    let mut page = head();
+    let benches = match origin.benches[..] {
+        [] => String::new(),
+        _ => format!(": {}", escaped(&origin.benches.join(", "))),
+    };
+    let _ = writeln!(page, "<p>{}{benches}</p>", machine_line(&origin.machine));
+    if origin.has_others {
+        page.push_str("<p><a href=\"../index.html\">All machines</a></p>\n");
     }
     if origin.is_a_look {
         page.push_str("<p class=\"look\">This is a look (--quick). Quote none of its figures.</p>\n");
@@ -67,9 +80,9 @@ pub(super) fn page(origin: &ReportOrigin, parts: &[(&PaperExperiment, PaperOutco
          same run: <span style=\"color:var(--ours)\">■</span> today, \
          <span style=\"color:var(--paper)\">■</span> the paper.</p>\n",
     );
-    contents(&mut page, parts);
-    for (experiment, outcome) in parts {
-        part(&mut page, experiment, outcome);
+    contents(&mut page, parts, missing);
+    for one in parts {
+        part(&mut page, one);
     }
     method(&mut page, origin);
     page.push_str("</body></html>\n");
@@ -77,30 +90,45 @@ pub(super) fn page(origin: &ReportOrigin, parts: &[(&PaperExperiment, PaperOutco
 }
 
 /// The parts, each with what became of its claims.
-fn contents(page: &mut String, parts: &[(&PaperExperiment, PaperOutcome)]) {
-    let verdicts = || parts.iter().flat_map(|(_, outcome)| &outcome.verdicts);
+fn contents(page: &mut String, parts: &[ReportPart], missing: &[&PaperExperiment]) {
+    let verdicts = || parts.iter().flat_map(|part| &part.outcome.verdicts);
     let (all, held) = (verdicts().count(), verdicts().filter(|verdict| verdict.holds).count());
     let _ = writeln!(
         page,
         "<p>{all} claims of the papers are judged by these figures: {held} hold today (✓), and {} do not (✗). \
-         A part with a dot (·) has none.</p>\n\
-         <ul class=\"contents\">",
+         A part with a dot (·) has none. Rows are <i>stale</i> if the code has changed since they were \
+         measured.</p>\n<ul class=\"contents\">",
         all - held
     );
-    for (experiment, outcome) in parts {
+    for ReportPart { experiment, outcome, groups } in parts {
         let (id, title) = (experiment.id, escaped(experiment.title));
-        let mark = match &outcome.verdicts[..] {
-            [] => "·",
-            verdicts if verdicts.iter().all(|verdict| verdict.holds) => HOLDS,
-            _ => DOES_NOT,
-        };
+        let mark = verdict_mark(&outcome.verdicts);
         let stands = escaped(experiment.stands);
+        let stale = if is_stale(groups) { ", <i>stale</i>" } else { "" };
         let _ = writeln!(
             page,
-            "<li><span class=\"mark\">{mark}</span><a href=\"#{id}\">{stands}: {title}</a></li>"
+            "<li><span class=\"mark\">{mark}</span><a href=\"#{id}\">{stands}: {title}</a>{stale}</li>"
         );
     }
     page.push_str("</ul>\n");
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|experiment| escaped(experiment.stands)).collect();
+        let _ = writeln!(page, "<p>Not measured on this machine: {}.</p>", names.join("; "));
+    }
+}
+
+/// Whether any row of a part is stale.
+pub(super) fn is_stale(groups: &[RowGroup]) -> bool {
+    groups.iter().any(|group| group.stale.is_some())
+}
+
+/// What became of the claims of a part.
+pub(super) fn verdict_mark(verdicts: &[PaperVerdict]) -> &'static str {
+    match verdicts {
+        [] => "·",
+        verdicts if verdicts.iter().all(|verdict| verdict.holds) => HOLDS,
+        _ => DOES_NOT,
+    }
 }
 
 const HOLDS: &str = "✓";
@@ -144,7 +172,8 @@ fn table_of_settings(page: &mut String, settings: &MachineSettings) {
     page.push_str("</table>\n");
 }
 
-fn part(page: &mut String, experiment: &PaperExperiment, outcome: &PaperOutcome) {
+fn part(page: &mut String, part: &ReportPart) {
+    let ReportPart { experiment, outcome, groups } = part;
     let PaperExperiment { id, stands, title, says, to, sources, .. } = experiment;
     let _ = writeln!(page, "<h2 id=\"{id}\">{}: {}</h2>", escaped(stands), escaped(title));
     let _ = writeln!(page, "<p>The paper: {}. Ratios to: {}.</p>", escaped(says), escaped(to));
@@ -157,8 +186,12 @@ fn part(page: &mut String, experiment: &PaperExperiment, outcome: &PaperOutcome)
     if outcome.verdicts.is_empty() {
         page.push_str("<p>The figures stand for themselves: no claim is judged.</p>\n");
     }
+    if outcome.points.iter().all(|point| point.ours.is_none()) {
+        page.push_str("<p>There are no ratios of today: rows of this machine are missing for them.</p>\n");
+    }
     plot(page, experiment, &outcome.points);
     table(page, &outcome.points);
+    sources_of_rows(page, groups);
     for (case, why) in &outcome.skipped {
         let _ = writeln!(page, "<p>{} was not measured: {}.</p>", escaped(case), escaped(why));
     }
@@ -170,6 +203,19 @@ fn part(page: &mut String, experiment: &PaperExperiment, outcome: &PaperOutcome)
         );
     }
     let _ = writeln!(page, "<p>Data: <a href=\"{id}.json\">{id}.json</a></p>");
+}
+
+/// Says of which commit and date the rows are, and whether they are stale.
+fn sources_of_rows(page: &mut String, groups: &[RowGroup]) {
+    for RowGroup { mark, date, stale, cases } in groups {
+        let which = match groups.len() {
+            1 => "All rows".to_owned(),
+            _ => escaped(&cases.join(", ")),
+        };
+        let date = date.as_deref().unwrap_or("on an unknown date");
+        let why = stale.as_ref().map_or(String::new(), |why| format!(" Stale: {}.", escaped(why)));
+        let _ = writeln!(page, "<p>{which}: <i>{}</i>, measured {}.{why}</p>", escaped(mark), escaped(date));
+    }
 }
 
 /// A table of more rows is opened by the reader.
@@ -208,22 +254,32 @@ fn rows(page: &mut String, points: &[PaperPoint]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::command::papers::points::outcome;
+    use crate::command::papers::origin::RowSource;
     use crate::command::papers::points::tests::{experiment, row};
-    use underpass_bench::Figures;
+    use underpass_bench::{Figures, RowOrigin, SourceVersion};
+    use underpass_figures::StaleReason;
+
+    /// The report on one machine that has Table IV of LRPC.
+    pub(crate) fn report(cpu: &str, stale: Option<StaleReason>) -> MachineReport {
+        let figures = Figures::one(1.0, "Null", 1.0).with("of_null", 1.2).with("paper_of_null", 1.384);
+        let machine = Machine { cpu: cpu.into(), kernel: "Linux 1".into(), processors: 2, clock_ns: 20.0 };
+        let origin = RowOrigin {
+            version: SourceVersion::recorded("0123456789", "clean"),
+            date: Some("2026-11-28T23:40:05Z".into()),
+            machine: machine.clone(),
+        };
+        let mut report = MachineReport::new(ReportOrigin::recorded(machine, vec!["lrpc".into()], true));
+        let source = RowSource::of(&origin, stale);
+        report.add(experiment("lrpc.table4"), vec![(row("big-in/pinned", figures), Some(source))]);
+        report.missing = vec![experiment("urpc.fig4")];
+        report
+    }
 
     #[test]
     fn the_page_is_whole_and_needs_nothing_else() {
-        let figures = Figures::one(1.0, "Null", 1.0).with("of_null", 1.2).with("paper_of_null", 1.384);
-        let table4 = experiment("lrpc.table4");
-        let rows = [row("big-in/pinned", figures)];
-        let machine =
-            Machine { cpu: "A & B <C>".into(), kernel: "Linux 1".into(), processors: 2, clock_ns: 20.0 };
-        let mut origin = ReportOrigin::recorded();
-        origin.add(&machine, "lrpc");
-        let page = page(&origin, &[(table4, outcome(table4, &rows))]);
+        let page = page(&report("A & B <C>", Some(StaleReason::UnknownCommit)));
         for part in [
             "A &amp; B &lt;C&gt;",
             "lrpc.table4",
@@ -234,11 +290,22 @@ mod tests {
             "bench/src/lrpc",
             "Method",
             "1 claims of the papers",
+            "Not measured on this machine: URPC (1991), Figure 4.",
         ] {
             assert!(page.contains(part), "no {part} in {page}");
         }
         assert!(!page.contains("http://") && !page.contains("https://"), "it names something of the network");
         let opened = page.matches("<svg").count() + page.matches("<table").count();
         assert_eq!(opened, page.matches("</svg>").count() + page.matches("</table>").count());
+    }
+
+    #[test]
+    fn rows_have_their_commit_and_date_and_are_marked_if_they_are_stale() {
+        let stale = page(&report("A", Some(StaleReason::MissingCommit)));
+        assert!(stale.contains("<i>of 01234567, stale</i>, measured 2026-11-28T23:40:05Z."), "{stale}");
+        assert!(stale.contains("does not have its commit") && stale.contains("</a>, <i>stale</i></li>"));
+        let fresh = page(&report("A", None));
+        assert!(fresh.contains("<i>of 01234567</i>, measured 2026-11-28T23:40:05Z."), "{fresh}");
+        assert!(!fresh.contains(", stale") && !fresh.contains("</a>, <i>"));
     }
 }
