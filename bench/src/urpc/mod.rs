@@ -16,6 +16,7 @@ mod passes;
 pub(crate) mod scale;
 mod table2;
 mod value;
+pub(crate) mod verdicts;
 
 use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
@@ -174,6 +175,13 @@ const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Par
 pub(crate) struct Processors {
     clients: usize,
     servers: usize,
+}
+
+impl Processors {
+    /// All of both sides, C + S.
+    fn all(self) -> u64 {
+        (self.clients + self.servers) as u64
+    }
 }
 
 pub(crate) const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };

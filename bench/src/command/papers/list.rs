@@ -1,7 +1,7 @@
 //! The papers' tables and figures, and by which cases of the benchmarks each is reproduced.
 
-use super::experiment::{PaperBase, PaperExperiment, PaperLine, PaperSource, curve, line, source};
-use super::judges;
+use super::experiment::{PaperBase, PaperExperiment, PaperLine, PaperSource, claim, curve, line, source};
+use super::judges::{self, lrpc, othreads, psyche, raven, urpc};
 
 /// The lines of OThreads' figures.
 const ELAPSED: [PaperLine; 2] =
@@ -43,43 +43,75 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: row("call"),
         only_paper: &[],
-        judge: Some(judges::ORDER),
+        claims: &[claim("user-level threads cost a fraction of what kernel threads cost", urpc::ORDER)],
     },
     PaperExperiment {
         id: "urpc.table2",
         stands: "URPC (1991), Table II",
         title: "where the time of a call goes",
-        says: "dispatch is the largest part of each side",
+        says: "nearly half of the time goes to dispatch, and both sides take almost the same",
         to: "a procedure call",
         sources: &[source("urpc", &["table2/client", "table2/server"], "bench/src/urpc")],
         lines: &[line("component", "ratio", "paper_ratio")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::DISPATCH),
+        claims: &[
+            claim("nearly half of the time goes to dispatch", urpc::NEARLY_HALF),
+            claim("the totals of the client and the server are almost the same", urpc::SAME_TOTALS),
+        ],
+    },
+    PaperExperiment {
+        id: "urpc.explained",
+        stands: "URPC (1991), Table II and section 4.3",
+        title: "whether the work of both sides and the wait for cache lines add up to a null call",
+        says: "both sides' components are 107 µs, and a call takes 93",
+        to: "a null call with T = C = S = 1",
+        sources: &[source("urpc", &["table2/both-sides", "table2/lines", "table2/null"], "bench/src/urpc")],
+        lines: &[line("share", "ratio", "paper_ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("the components explain a null call, up to a seventh", urpc::EXPLAINED)],
     },
     PaperExperiment {
         id: "urpc.fig3",
         stands: "URPC (1991), Figure 3",
         title: "latency of a Null by T calling threads, C and S processors",
-        says: "latency grows with T, and without a server's processor a call pays for two reallocations",
+        says: "latency increases beyond T = C + S, and is at its worst without a server's processor: 375 to 93 µs",
         to: "T = C = S = 1",
         sources: &[source("urpc", &["figures"], "bench/src/urpc")],
         lines: &[line("latency", "latency_ns", "paper_latency_ns")],
         base: LATENCY,
         only_paper: &[],
-        judge: None,
+        claims: &[
+            claim(
+                "beyond T = C + S latency increases, since each call waits for a free processor",
+                urpc::LATENCY,
+            ),
+            claim("with C = S = 1 a second thread adds only a fifth to the latency", urpc::FIFTH),
+            claim("latency is at its worst where the server has no processor", urpc::WORST_WITHOUT),
+        ],
     },
     PaperExperiment {
         id: "urpc.fig4",
         stands: "URPC (1991), Figure 4",
         title: "calls a second by T calling threads, C and S processors",
-        says: "throughput grows until T is C + S, and by a third with two processors on each side",
+        says: "throughput grows until T = C + S and then stays, and by a third with two processors on each side",
         to: "T = C = S = 1",
         sources: &[source("urpc", &["figures"], "bench/src/urpc")],
         lines: &[line("throughput", "calls_per_s", "paper_calls_per_s")],
         base: THROUGHPUT,
         only_paper: &[],
-        judge: Some(judges::TWO_ON_EACH_SIDE),
+        claims: &[
+            claim("throughput grows until T = C + S, and stays there", urpc::THROUGHPUT),
+            claim(
+                "with S = 0 throughput improves steadily, because more threads share each reallocation",
+                urpc::STEADILY,
+            ),
+            claim(
+                "two processors on each side make a third more calls than one on each",
+                urpc::TWO_ON_EACH_SIDE,
+            ),
+        ],
     },
     PaperExperiment {
         id: "lrpc.table2",
@@ -101,7 +133,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
             ("Amoeba", 800.0 / 170.0),
             ("DASH", 1590.0 / 170.0),
         ],
-        judge: Some(judges::SEVERAL_TIMES),
+        claims: &[claim(
+            "a conventional call takes four to nine times what it can't do without",
+            lrpc::SEVERAL_TIMES,
+        )],
     },
     PaperExperiment {
         id: "lrpc.table4",
@@ -113,7 +148,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("call", "of_null", "paper_of_null")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::AT_MOST),
+        claims: &[claim("200 bytes in and out cost less than half of a Null more", judges::AT_MOST)],
     },
     PaperExperiment {
         id: "lrpc.table5",
@@ -125,7 +160,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("part", "share_of_null", "paper_share")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TWO_THIRDS),
+        claims: &[claim(
+            "two thirds are what no call between two domains on one processor can do without",
+            lrpc::TWO_THIRDS,
+        )],
     },
     PaperExperiment {
         id: "lrpc.fig2",
@@ -137,7 +175,13 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("speedup", "speedup", "paper_speedup")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::GROWS),
+        claims: &[
+            claim("throughput grows with the processors", judges::GROWS),
+            claim(
+                "calls of different clients don't hold each other up: 3.7 times as many by four, 4.3 by five",
+                lrpc::SPEEDUPS,
+            ),
+        ],
     },
     PaperExperiment {
         id: "othreads.table1",
@@ -153,25 +197,31 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("operation", "ns", "paper_ns")],
         base: row("call"),
         only_paper: &[],
-        judge: Some(judges::BRACKETS),
+        claims: &[claim(
+            "the brackets of a blocking call cost about a hundredth of a kernel thread",
+            othreads::BRACKETS,
+        )],
     },
     PaperExperiment {
         id: "othreads.table2",
         stands: "OThreads (1993), Table 2",
         title: "acquire, release, signal and wait, by threads of one domain and of two",
-        says: "between two domains it takes more than ten times as long as within one",
+        says: "within a domain synchronization stays fast with the object that domains share: 63 to 36 µs",
         to: "the same by threads of one domain, with its own mutex",
         sources: &[source("othreads-table2", &["local", "one-domain", "two-domains"], "bench/src/othreads")],
         lines: &[line("iteration", "ns", "paper_ns")],
         base: row("local"),
         only_paper: &[],
-        judge: Some(judges::TWO_DOMAINS),
+        claims: &[claim(
+            "within a domain synchronization stays fast with the object that domains share: 63 to 36 µs",
+            othreads::LOCAL_STAYS_FAST,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig5",
         stands: "OThreads (1993), Figure 5",
         title: "spin locks by 1 to 20 threads that now and then meet in another domain",
-        says: "linear for user-level threads, bad where spinning threads take the processor of a holder",
+        says: "user-level threads, and kernel threads that give way, are linear; kernel threads that spin on degrade",
         to: "one user-level thread",
         sources: &[source("othreads-fig5", &[], "bench/src/othreads")],
         lines: &[
@@ -181,7 +231,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim(
+            "user-level threads, and kernel threads that give way, are linear; kernel threads that spin on degrade",
+            othreads::SPINLOCKS,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig6",
@@ -193,7 +246,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &ELAPSED,
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim(
+            "user-level threads are more than ten times as fast as a kernel thread for each",
+            othreads::BARRIERS,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig7",
@@ -205,7 +261,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &ELAPSED,
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim("comparable to a kernel thread for each", othreads::CALLS)],
     },
     PaperExperiment {
         id: "psyche.table1",
@@ -223,13 +279,13 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::InRow("local_on_ns", "paper_local_on_ns"),
         only_paper: &[],
-        judge: Some(judges::INVOCATION),
+        claims: &[claim("an invocation costs less than remote access with its locks", psyche::INVOCATION)],
     },
     PaperExperiment {
         id: "psyche.fig3",
         stands: "Psyche (1993), Figure 3",
         title: "the share of locks in an operation's latency, in percent",
-        says: "locks take a tenth to a half",
+        says: "locks take a twentieth of each operation or more, and up to a half",
         to: "a hundredth",
         sources: &[source("psyche", &["table1"], "bench/src/psyche")],
         lines: &[
@@ -239,7 +295,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TENTH),
+        claims: &[claim(
+            "locks take a twentieth of each operation or more, and up to a half",
+            psyche::TWENTIETH,
+        )],
     },
     PaperExperiment {
         id: "psyche.fig4",
@@ -254,7 +313,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::HALF),
+        claims: &[claim("remote access is half of the latency or more", psyche::HALF)],
     },
     PaperExperiment {
         id: "psyche.fig5",
@@ -270,7 +329,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::BELOW_HUNDRED),
+        claims: &[claim(
+            "an invocation costs less, but where short operations need no locks",
+            psyche::BELOW_HUNDRED,
+        )],
     },
     PaperExperiment {
         id: "psyche.slowdown",
@@ -285,7 +347,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::LEAVES_ALONE),
+        claims: &[claim(
+            "remote access leaves the home alone, and an invocation at interrupt level takes its processor",
+            psyche::LEAVES_ALONE,
+        )],
     },
     PaperExperiment {
         id: "raven.sync",
@@ -297,7 +362,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[curve("message", "ratio")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TEN_BY_TEN),
+        claims: &[claim("ten threads on each side get slower on several processors", raven::TEN_BY_TEN)],
     },
     PaperExperiment {
         id: "raven.async",
@@ -313,7 +378,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[curve("message", "ns")],
         base: PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" },
         only_paper: &[],
-        judge: Some(judges::MUCH_FASTER),
+        claims: &[claim("much faster than send, receive and reply", raven::MUCH_FASTER)],
     },
     PaperExperiment {
         id: "raven.interrupts",
@@ -329,6 +394,6 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("handler", "ns", "paper_ns")],
         base: row("interrupt/runtime"),
         only_paper: &[],
-        judge: Some(judges::TWICE),
+        claims: &[claim("a handler of a task that runs costs about twice the system's own", raven::TWICE)],
     },
 ];

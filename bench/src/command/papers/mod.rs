@@ -77,6 +77,9 @@ pub fn run(arguments: &PapersArguments, out: &mut impl Write) -> Result<(), Benc
             let holds = if verdict.holds { "yes" } else { "no" };
             writeln!(out, "{:<18}{holds:<5}{}: {}", experiment.id, verdict.claim, verdict.because)?;
         }
+        for claim in &outcome.unjudged {
+            writeln!(out, "{:<18}{:<5}{claim}: figures are missing", experiment.id, "-")?;
+        }
         parts.push((experiment, outcome));
     }
     rows.finish();

@@ -83,16 +83,17 @@ fn contents(page: &mut String, parts: &[(&PaperExperiment, PaperOutcome)]) {
     let _ = writeln!(
         page,
         "<p>{all} claims of the papers are judged by these figures: {held} hold today (✓), and {} do not (✗). \
-         A part with a dot (·) has none.</p>\n\
+         A part with a dot (·) has none, or one for which figures are missing.</p>\n\
          <ul class=\"contents\">",
         all - held
     );
     for (experiment, outcome) in parts {
         let (id, title) = (experiment.id, escaped(experiment.title));
         let mark = match &outcome.verdicts[..] {
+            verdicts if verdicts.iter().any(|verdict| !verdict.holds) => DOES_NOT,
             [] => "·",
-            verdicts if verdicts.iter().all(|verdict| verdict.holds) => HOLDS,
-            _ => DOES_NOT,
+            _ if !outcome.unjudged.is_empty() => "·",
+            _ => HOLDS,
         };
         let stands = escaped(experiment.stands);
         let _ = writeln!(
@@ -154,7 +155,11 @@ fn part(page: &mut String, experiment: &PaperExperiment, outcome: &PaperOutcome)
         let (claim, because) = (escaped(&verdict.claim), escaped(&verdict.because));
         let _ = writeln!(page, "<p>{mark} <b>{claim}</b>: {word}, because {because}.</p>");
     }
-    if outcome.verdicts.is_empty() {
+    for claim in &outcome.unjudged {
+        let _ =
+            writeln!(page, "<p>· <b>{}</b>: not judged, because figures are missing.</p>", escaped(claim));
+    }
+    if outcome.verdicts.is_empty() && outcome.unjudged.is_empty() {
         page.push_str("<p>The figures stand for themselves: no claim is judged.</p>\n");
     }
     plot(page, experiment, &outcome.points);
