@@ -35,8 +35,10 @@ pub(crate) enum Does {
     Flood(crate::urpc::fair::Flood),
     /// Is a server or a domain of the benchmark `node`.
     Node(crate::node::NodeParty),
-    /// Makes as many calls as it is told to.
-    Call(crate::lrpc::figure2::Caller),
+    /// The same as `Serve`, by a domain that has only the processors of its callers.
+    ServeDonated(String),
+    /// Calls for as long as it is told to.
+    Call(crate::processes::client_crowd::WindowCaller),
 }
 
 /// The line that a helper sends when it can take orders.
@@ -48,9 +50,10 @@ impl HelperTask {
         process::raise_files()?;
         cpu::confine(&self.cpus)?;
         match self.does {
-            Does::Serve(name) => {
-                let _running = crate::calls::exporting(&name).start()?;
-                obey(|(): ()| Ok(()))
+            Does::Serve(name) => serve(&name),
+            Does::ServeDonated(name) => {
+                underpass::processors::set(0);
+                serve(&name)
             }
             Does::ManyBindings(crowd) => crowd.perform(),
             Does::Flood(flood) => flood.perform(),
@@ -58,6 +61,12 @@ impl HelperTask {
             Does::Node(party) => party.perform(),
         }
     }
+}
+
+/// Serves the interface of the benchmarks until there are no orders any more.
+fn serve(name: &str) -> Result<(), BenchError> {
+    let _running = crate::calls::exporting(name).start()?;
+    obey(|(): ()| Ok(()))
 }
 
 /// Reads orders until there are none, and answers each.

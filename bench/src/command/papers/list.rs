@@ -114,6 +114,21 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
     },
     PaperExperiment {
+        id: "urpc.bindings",
+        stands: "URPC (1991), section 4.3",
+        title: "calls a second by N client processes of one server, each with a processor, and N for the server",
+        says: "what limits one channel does not constrain the rate of several clients, since they use different channels",
+        to: "a client alone, with a server of its own",
+        sources: &[source("urpc", &["B"], "bench/src/urpc")],
+        lines: &[curve("clients", "speedup_to_alone"), curve("raw pairs of rings", "raw_speedup")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "N clients make as many times the calls of one as N raw pairs of rings",
+            urpc::APART,
+        )],
+    },
+    PaperExperiment {
         id: "lrpc.table2",
         stands: "LRPC (1990), Table II",
         title: "Null by other packages, both sides on one processor, beside what it can't do without",
@@ -170,9 +185,9 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         stands: "LRPC (1990), Figure 2",
         title: "calls a second by as many clients as processors",
         says: "throughput grows with the processors",
-        to: "one processor",
+        to: "a client alone, with a server of its own",
         sources: &[source("lrpc", &["fig2"], "bench/src/lrpc")],
-        lines: &[line("speedup", "speedup", "paper_speedup")],
+        lines: &[line("speedup", "speedup_to_alone", "paper_speedup")],
         base: PaperBase::Ratios,
         only_paper: &[],
         claims: &[

@@ -136,6 +136,24 @@ pub(in super::super) const TWO_ON_EACH_SIDE: Judge = |figures| {
     Some((times > 1.1, format!("two on each side make {times:.2} times as many calls as one on each")))
 };
 
+/// This share of what the raw rings gain is enough.
+const NEARLY: f64 = 0.9;
+
+/// The rate of several clients grows with their number as that of raw pairs of rings does.
+pub(in super::super) const APART: Judge = |figures| {
+    let (mut count, mut against) = (0, Vec::new());
+    for clients in figures.points.iter().filter(|point| point.line == "clients" && point.x > Some(1.0)) {
+        let raw = figures.ours(&clients.at, "raw pairs of rings");
+        let Some((ours, raw)) = clients.ours.zip(raw) else { continue };
+        count += 1;
+        if ours < NEARLY * raw {
+            against
+                .push(format!("{}: {ours:.2} times a client alone, and {raw:.2} times a pair", clients.at));
+        }
+    }
+    pairs(count, &against)
+};
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{judged, judged_rows, on_axis, point, row};
@@ -236,5 +254,18 @@ mod tests {
         assert_eq!(judged(TWO_ON_EACH_SIDE, &both(2.67)), Some(true));
         assert_eq!(judged(TWO_ON_EACH_SIDE, &both(0.6)), Some(false));
         assert_eq!(judged(TWO_ON_EACH_SIDE, &both(2.2)), Some(false), "a tenth is no more");
+    }
+
+    #[test]
+    fn clients_are_to_gain_as_much_as_raw_rings() {
+        let two = |ours| {
+            let of = |line: &str, ours| on_axis("B/2", line, 2, ours);
+            [of("clients", ours), of("raw pairs of rings", 2.0)]
+        };
+        assert_eq!(judged(APART, &two(2.1)), Some(true));
+        assert_eq!(judged(APART, &two(1.8)), Some(true));
+        assert_eq!(judged(APART, &two(1.79)), Some(false));
+        assert_eq!(judged(APART, &two(2.0)[..1]), None);
+        assert_eq!(judged(APART, &[on_axis("B/1", "clients", 1, 1.0)]), None);
     }
 }
