@@ -37,6 +37,8 @@ pub(crate) enum Does {
     Node(crate::node::NodeParty),
     /// The same as `Serve`, by a domain that has only the processors of its callers.
     ServeDonated(String),
+    /// Computes all the time, by one kernel thread.
+    Compute,
     /// Calls for as long as it is told to.
     Call(crate::processes::client_crowd::WindowCaller),
 }
@@ -55,11 +57,23 @@ impl HelperTask {
                 underpass::processors::set(0);
                 serve(&name)
             }
+            Does::Compute => {
+                std::thread::Builder::new().name("computes".into()).spawn(compute)?;
+                obey(|(): ()| Ok(()))
+            }
             Does::ManyBindings(crowd) => crowd.perform(),
             Does::Flood(flood) => flood.perform(),
             Does::Call(caller) => caller.perform(),
             Does::Node(party) => party.perform(),
         }
+    }
+}
+
+/// Computes until the process ends.
+fn compute() {
+    let mut number = 1_u64;
+    loop {
+        number = std::hint::black_box(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct PaperExperiment {
     pub(super) claims: &'static [PaperClaim],
 }
 
-/// A sentence of the paper, and who judges it.
+/// A sentence of the paper, and its judge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PaperClaim {
     pub(super) says: &'static str,

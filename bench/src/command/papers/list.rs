@@ -22,6 +22,11 @@ const fn row(case: &'static str) -> PaperBase {
     PaperBase::Row { case, threads: None, ours: "ns", paper: "paper_ns" }
 }
 
+/// A message by one thread on each side, with two processors. Raven's text gives its quickest and its
+/// slowest alone.
+const RAVEN_MESSAGE: PaperBase =
+    PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" };
+
 /// What no call between two domains on one processor can do without.
 const MINIMUM: &[&str] = &["table5/procedure-call", "table5/traps", "table5/switches"];
 
@@ -350,6 +355,71 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         )],
     },
     PaperExperiment {
+        id: "psyche.fig5-parts",
+        stands: "Psyche (1993), section 5.3, beside Figure 5",
+        title: "what of an invocation is the wake-up of the home, and what of an access is memory",
+        says: "the overhead of an invocation is fixed, and that of remote access grows with the operation",
+        to: "a hundredth of a remote access with locks",
+        sources: &[source("psyche", &["table1"], "bench/src/psyche")],
+        lines: &[
+            line("invocation: the wake-up", "fig5_wake_up", "paper_fig5_wake_up"),
+            line("invocation: at home", "fig5_at_home", "paper_fig5_at_home"),
+            line("access: memory", "fig5_memory", "paper_fig5_memory"),
+        ],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "finding the tenth element wakes up as dearly as the fifth, and waits longer for memory",
+            psyche::FIXED,
+        )],
+    },
+    PaperExperiment {
+        id: "psyche.levels",
+        stands: "Psyche (1993), section 5.3",
+        title: "an invocation that does nothing: at interrupt level beside process level",
+        says: "56 µs at interrupt level, and 421 at process level",
+        to: "process level",
+        sources: &[source("psyche", &["levels"], "bench/src/psyche")],
+        lines: &[line("interrupt to process level", "ratio", "paper_ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "an invocation at interrupt level is faster than one at process level",
+            psyche::INTERRUPT_IS_FASTER,
+        )],
+    },
+    PaperExperiment {
+        id: "psyche.either",
+        stands: "Psyche (1993), section 5.3",
+        title: "the choice between access and invocation by cost, for objects of 1 to 64 lines",
+        says: "which way is cheaper follows from the number of references and the costs of both",
+        to: "the better of both ways",
+        sources: &[source(
+            "psyche",
+            &["either/polling", "either/asleep", "either/busy", "either/stopped"],
+            "bench/src/psyche",
+        )],
+        lines: &[curve("either", "ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("the choice by cost is as good as the better way, up to 15 %", psyche::CHOICE)],
+    },
+    PaperExperiment {
+        id: "psyche.break-even",
+        stands: "Psyche (1993), section 5.3",
+        title: "the number of lines at which access and invocation take as long",
+        says: "remote access is cheaper while (R - 1)n < C: up to 11 references against interrupt level",
+        to: "a line, or a reference",
+        sources: &[source("psyche", &["break-even"], "bench/src/psyche")],
+        lines: &[curve("measured", "measured_lines"), curve("predicted", "predicted_lines")],
+        base: PaperBase::Ratios,
+        only_paper: &[
+            ("against interrupt level", 11.0),
+            ("against process level, without locks saved", 71.0),
+        ],
+        claims: &[claim("both ways take as long where R and C predict it", psyche::BREAK_EVEN)],
+    },
+    PaperExperiment {
         id: "psyche.slowdown",
         stands: "Psyche (1993), section 5.3",
         title: "what a computing thread at home loses to an operation, as a share of the operation",
@@ -372,12 +442,72 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         stands: "Raven (1993), section 3.1",
         title: "send, receive and reply over a synchronous port, by 1 and 10 threads on each side",
         says: "ten threads on each side get slower on several processors",
-        to: "a call that does nothing",
+        to: "a message by one thread on each side, on two processors",
         sources: &[source("raven", &["sync"], "bench/src/raven")],
-        lines: &[curve("message", "ratio")],
+        lines: &[curve("message", "ns")],
+        base: RAVEN_MESSAGE,
+        only_paper: &[],
+        claims: &[
+            claim("ten threads on each side get slower on several processors", raven::TEN_BY_TEN),
+            claim(
+                "one processor is the worst case for one thread on each side",
+                raven::ONE_PROCESSOR_IS_WORST,
+            ),
+        ],
+    },
+    PaperExperiment {
+        id: "raven.latency",
+        stands: "Raven (1993), section 5.1.1",
+        title: "the quickest, the usual and the slowest message over a synchronous port",
+        says: "42 µs at best, 90 on average, 120 the slowest on two processors, 145 on one",
+        to: "the quickest message",
+        sources: &[source("raven", &["sync"], "bench/src/raven")],
+        lines: &[
+            line("the quickest", "quickest_ns", "paper_quickest_ns"),
+            line("the usual one", "ns", "paper_ns"),
+            line("the slowest", "slowest_ns", "paper_slowest_ns"),
+        ],
+        base: PaperBase::Row {
+            case: "sync/two-processors",
+            threads: Some(1),
+            ours: "quickest_ns",
+            paper: "paper_quickest_ns",
+        },
+        only_paper: &[],
+        claims: &[claim(
+            "with two processors the slowest message takes three times as long as the quickest",
+            raven::QUICKEST_TO_SLOWEST,
+        )],
+    },
+    PaperExperiment {
+        id: "raven.kernel",
+        stands: "Raven (1993), section 5.1",
+        title: "kernel entries and wake-ups of a message over a synchronous port",
+        says: "none in the best case, two in the worst, about one on average (the abstract: one for two messages)",
+        to: "one",
+        sources: &[source("raven", &["sync"], "bench/src/raven")],
+        lines: &[
+            line("kernel entries", "kernel_entries_per_call", "paper_kernel_entries"),
+            curve("wake-ups", "signals_per_message"),
+        ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        claims: &[claim("ten threads on each side get slower on several processors", raven::TEN_BY_TEN)],
+        claims: &[claim(
+            "a message enters the kernel never at best, and twice at worst",
+            raven::KERNEL_ENTRIES,
+        )],
+    },
+    PaperExperiment {
+        id: "raven.signals",
+        stands: "Raven (1993), section 2",
+        title: "a task signal, and the signal with which its handler answers",
+        says: "a signal to a task that runs, or to an idle processor, makes no system call",
+        to: "a call that does nothing",
+        sources: &[source("raven", &["signal/two-processors", "signal/one-processor"], "bench/src/raven")],
+        lines: &[curve("signal and answer", "ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("with two processors no signal makes a system call", raven::SILENT_SIGNALS)],
     },
     PaperExperiment {
         id: "raven.async",
@@ -391,7 +521,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
             "bench/src/raven",
         )],
         lines: &[curve("message", "ns")],
-        base: PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" },
+        base: RAVEN_MESSAGE,
         only_paper: &[],
         claims: &[claim("much faster than send, receive and reply", raven::MUCH_FASTER)],
     },
@@ -403,12 +533,15 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         to: "the runtime's own handler",
         sources: &[source(
             "devices",
-            &["interrupt/runtime", "interrupt/running", "interrupt/asleep"],
+            &["interrupt/runtime", "interrupt/running", "interrupt/other-task", "interrupt/asleep"],
             "bench/src/devices",
         )],
         lines: &[line("handler", "ns", "paper_ns")],
         base: row("interrupt/runtime"),
         only_paper: &[],
-        claims: &[claim("a handler of a task that runs costs about twice the system's own", raven::TWICE)],
+        claims: &[
+            claim("a handler of a task that runs costs about twice the system's own", raven::TWICE),
+            claim("a handler whose task has to be switched in costs most", raven::SWITCHED_IN),
+        ],
     },
 ];

@@ -66,9 +66,11 @@ pub(super) fn outcome(experiment: &PaperExperiment, rows: &[Row]) -> PaperOutcom
         }
         let threads = figure(row, "T");
         let number = row.case.rsplit('/').next().and_then(|last| last.parse().ok());
-        let at = match threads {
-            Some(threads) => format!("{}, T = {threads}", row.case),
-            None => row.case.clone(),
+        let lines = figure(row, "lines");
+        let at = match (threads, lines) {
+            (Some(threads), _) => format!("{}, T = {threads}", row.case),
+            (None, Some(lines)) => format!("{}, lines = {lines}", row.case),
+            (None, None) => row.case.clone(),
         };
         for line in experiment.lines {
             let (base, paper_base) = base(experiment, rows, row);
@@ -78,7 +80,7 @@ pub(super) fn outcome(experiment: &PaperExperiment, rows: &[Row]) -> PaperOutcom
             outcome.points.push(PaperPoint {
                 at: at.clone(),
                 line: line.name.into(),
-                x: threads.or(number),
+                x: threads.or(lines).or(number),
                 ours: Some(ours),
                 paper: paper.map(|(paper, base)| paper / base),
                 spread: spread(row),

@@ -113,8 +113,12 @@ mod tests {
         let recorded = RecordedRows::read(directory.path()).unwrap();
         let rows = recorded.of(experiment("raven.interrupts"));
         let told: Vec<_> = rows.iter().map(|row| (row.case.as_str(), row.result.is_ok())).collect();
-        let expected =
-            [("interrupt/runtime", true), ("interrupt/running", true), ("interrupt/asleep", false)];
+        let expected = [
+            ("interrupt/runtime", true),
+            ("interrupt/running", true),
+            ("interrupt/other-task", false),
+            ("interrupt/asleep", false),
+        ];
         assert_eq!(told, expected);
         let origin = recorded.origin();
         assert_eq!(origin.machine_of("devices").cpu, "A");

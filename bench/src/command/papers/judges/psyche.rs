@@ -35,6 +35,20 @@ pub(in super::super) const BELOW_HUNDRED: Judge = |figures| {
     pairs(count, &against)
 };
 
+/// A difference of more than this factor is one.
+const DIFFERS: f64 = 1.25;
+
+/// The overhead of an invocation is fixed, and that of remote access grows with the operation: seen
+/// at the lists of 5 and 10.
+pub(in super::super) const FIXED: Judge = |figures| {
+    let of = |case: &str, name| figures.figure(&format!("table1/{case}"), None, name);
+    let wake_up = of("find-in-10", "invoke_nothing_ns")? / of("find-in-5", "invoke_nothing_ns")?;
+    let memory = |case| Some(of(case, "access_off_ns")? - of(case, "local_off_ns")?);
+    let grows = memory("find-in-10")? / memory("find-in-5")?;
+    let because = format!("the wake-up takes {wake_up:.2} times as long, and memory {grows:.2} times");
+    Some((wake_up.max(1.0 / wake_up) <= DIFFERS && grows > DIFFERS, because))
+};
+
 /// An invocation at interrupt level takes less than one at process level, for each state of the
 /// home.
 pub(in super::super) const INTERRUPT_IS_FASTER: Judge = |figures| {
@@ -168,6 +182,23 @@ mod tests {
             (holds(0.1, 0.5), holds(0.11, 0.5), holds(0.1, 0.49)),
             (Some(true), Some(false), Some(false))
         );
+    }
+
+    #[test]
+    fn an_invocation_costs_as_much_for_a_longer_list_and_memory_costs_more() {
+        let lists = |wake_up, memory| {
+            let list = |case: &str, wake_up, memory| {
+                let local = ("local_off_ns", 10.0);
+                row(case, 1.0, &[("invoke_nothing_ns", wake_up), ("access_off_ns", 10.0 + memory), local])
+            };
+            [list("table1/find-in-5", 100.0, 100.0), list("table1/find-in-10", wake_up, memory)]
+        };
+        assert_eq!(judged_rows(FIXED, &lists(100.0, 200.0)), Some(true));
+        assert_eq!(judged_rows(FIXED, &lists(130.0, 200.0)), Some(false), "the wake-up grows");
+        assert_eq!(judged_rows(FIXED, &lists(100.0, 110.0)), Some(false), "memory does not");
+        assert_eq!(judged_rows(FIXED, &lists(125.0, 126.0)), Some(true));
+        assert_eq!(judged_rows(FIXED, &lists(100.0, 125.0)), Some(false));
+        assert_eq!(judged_rows(FIXED, &lists(100.0, 200.0)[..1]), None);
     }
 
     #[test]

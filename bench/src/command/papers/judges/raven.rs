@@ -52,6 +52,12 @@ pub(in super::super) const KERNEL_ENTRIES: Judge = |figures| {
     (entries.len() > 1).then_some((best.1 <= NONE && worst.1 <= WORST, because))
 };
 
+/// With two processors a signal enters no kernel.
+pub(in super::super) const SILENT_SIGNALS: Judge = |figures| {
+    let entries = figures.figure("signal/two-processors", Some(1), "kernel_entries_per_call")?;
+    Some((entries <= NONE, format!("a signal and its answer enter it {entries:.4} times")))
+};
+
 /// An asynchronous message takes half of the time or less.
 pub(in super::super) const MUCH_FASTER: Judge = |figures| {
     let one = figures.ours("async/1-sender", "")?;
@@ -77,7 +83,7 @@ pub(in super::super) const SWITCHED_IN: Judge = |figures| -> Option<Judged> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{judged, point};
+    use super::super::tests::{judged, judged_rows, point, row};
     use super::*;
     use crate::command::papers::points::PaperPoint;
 
@@ -132,6 +138,17 @@ mod tests {
         assert_eq!(judged(KERNEL_ENTRIES, &both(0.01, 2.2)), Some(true));
         assert_eq!(judged(KERNEL_ENTRIES, &both(0.01, 2.21)), Some(false));
         assert_eq!(judged(KERNEL_ENTRIES, &both(0.0, 2.0)[..1]), None);
+    }
+
+    #[test]
+    fn a_signal_is_to_enter_no_kernel_on_two_processors() {
+        let entering = |entries| {
+            [row("signal/two-processors", 1.0, &[("T", 1.0), ("kernel_entries_per_call", entries)])]
+        };
+        assert_eq!(judged_rows(SILENT_SIGNALS, &entering(0.0)), Some(true));
+        assert_eq!(judged_rows(SILENT_SIGNALS, &entering(0.01)), Some(true));
+        assert_eq!(judged_rows(SILENT_SIGNALS, &entering(2.0)), Some(false));
+        assert_eq!(judged_rows(SILENT_SIGNALS, &[]), None);
     }
 
     #[test]
