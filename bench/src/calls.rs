@@ -183,8 +183,8 @@ impl<F: CallFn> Calls<F> {
         Self { probe: Some(probe.clone()), ..self }
     }
 
-    /// As long as this, all threads call at once. Otherwise each makes a share of the calls, and the
-    /// last ones call alone.
+    /// As long as this, all threads call at once. Otherwise each makes a share of the calls, and
+    /// the last ones call alone.
     pub(crate) fn within(self, window: Duration) -> Self {
         Self { window: Some(window), ..self }
     }

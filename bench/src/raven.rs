@@ -1,6 +1,6 @@
 //! `raven`: a message to a synchronous port, its receipt and its reply, beside a call that does
-//! nothing (Raven, sections 3.1 and 5). And messages that are not answered, a port with many senders,
-//! and task signals.
+//! nothing (Raven, sections 3.1 and 5). And messages that are not answered, a port with many
+//! senders, and task signals.
 
 mod asynchronous;
 mod senders;
@@ -37,7 +37,8 @@ struct PaperMessage {
 }
 
 /// The quickest and the slowest message of one thread on each side, and the average of several; the
-/// worst case; and the kernel entries of a message: none at best, about one on average, two at worst.
+/// worst case; and the kernel entries of a message: none at best, about one on average, two at
+/// worst.
 const PAPER: [PaperMessage; 3] = [
     PaperMessage {
         case: "sync/two-processors",

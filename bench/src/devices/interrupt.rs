@@ -299,7 +299,8 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     let at = (2, "interrupt/asleep", None);
     setting.compare(at, &mut setting.reader_at_rest(), &mut asleep)?;
     if client.wants("interrupt/other-task") {
-        // Raven's third scenario: this task is not on the processor, since another one computes there.
+        // Raven's third scenario: this task is not on the processor, since another one computes
+        // there.
         let near = vec![client.placement().near];
         let _other = Helper::start(&HelperTask { cpus: near, does: Does::Compute })?;
         let at = (3, "interrupt/other-task", None);

@@ -5,11 +5,11 @@
 //! come. In Figure 7 they do nothing but call it. User-level threads are compared with kernel
 //! threads. Both make the same calls with the same client, all on one CPU, as in the paper.
 //!
-//! In Figure 5 the paper's 100,000 operations of each thread lasted for several of its kernel's time
-//! slices. Today they take a fraction of one, in which nobody loses the processor while it holds
-//! the lock. So the number of operations follows from their cost: between two calls of the threads
-//! lie 50 time slices or more. Figure 6 has fewer barriers than the paper, with more calls for each.
-//! In Figure 7 each thread makes the paper's 100,000 calls.
+//! In Figure 5 the paper's 100,000 operations of each thread lasted for several of its kernel's
+//! time slices. Today they take a fraction of one, in which nobody loses the processor while it
+//! holds the lock. So the number of operations follows from their cost: between two calls of the
+//! threads lie 50 time slices or more. Figure 6 has fewer barriers than the paper, with more calls
+//! for each. In Figure 7 each thread makes the paper's 100,000 calls.
 
 mod domain_barrier;
 mod runs;
@@ -62,8 +62,8 @@ const OURS: usize = 0;
 const KERNEL: usize = 1;
 const GIVING_WAY: usize = 2;
 
-/// The longest time slice of a kernel thread for which others wait. Linux gives 3 ms where there are
-/// 8 CPUs or more, and looks at each tick, of which there are 250 a second or more.
+/// The longest time slice of a kernel thread for which others wait. Linux gives 3 ms where there
+/// are 8 CPUs or more, and looks at each tick, of which there are 250 a second or more.
 const SLICE_NS: f64 = 4e6;
 /// The time slices between two calls that Figure 5 aims at: a fifth more than it needs.
 const AIM: f64 = 1.2 * verdicts::SLICES;

@@ -1,9 +1,9 @@
 //! What a thread that computes at home loses, while the other domain works on the home's data
 //! (Psyche, section 5.3): by remote access nothing but memory's time, by invocation the processor.
 //!
-//! The home writes the data all the time. The other domain waits after each operation until the home
-//! has written them again: otherwise they would stay in its own cache, and an access would be a
-//! local one.
+//! The home writes the data all the time. The other domain waits after each operation until the
+//! home has written them again: otherwise they would stay in its own cache, and an access would be
+//! a local one.
 
 use super::kernel::{KernelCalls, KernelConnection, LockedData, Locking, RUN, compute};
 use super::operations::{KernelOperation, LINE, QUEUE};

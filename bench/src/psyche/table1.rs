@@ -174,8 +174,9 @@ fn bars(columns: &[f64]) -> [(&'static str, f64); 8] {
     ]
 }
 
-/// Figure 5 told apart, in per cent of a remote access with locks: the wake-up of the home, and what
-/// else an invocation with locks takes there; and what lines that are not here cost the access.
+/// Figure 5 told apart, in per cent of a remote access with locks: the wake-up of the home, and
+/// what else an invocation with locks takes there; and what lines that are not here cost the
+/// access.
 fn parts(columns: &[f64], wake_up: f64) -> [(&'static str, f64); 3] {
     let [_, b, c, d, e, _] = *columns else { unreachable!("the paper's Table 1 has six columns") };
     [

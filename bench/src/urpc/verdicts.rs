@@ -31,7 +31,8 @@ fn least(values: &[(u64, f64)]) -> Option<(u64, f64)> {
 /// *there can be no further improvement*, and it is *less sensitive to T*. So a fall refutes it as
 /// well. With S = 0 it *improves steadily*, because more calls share each reallocation.
 ///
-/// `None` if too few numbers of threads were measured: at least two up to T = C + S, and one beyond.
+/// `None` if too few numbers of threads were measured: at least two up to T = C + S, and one
+/// beyond.
 pub fn throughput(rates: &[(u64, f64)], (clients, servers): (u64, u64)) -> Option<ClaimVerdict> {
     let (few, many) = halves(rates, (clients, servers));
     if servers == 0 {

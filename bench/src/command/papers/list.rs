@@ -22,8 +22,8 @@ const fn row(case: &'static str) -> PaperBase {
     PaperBase::Row { case, threads: None, ours: "ns", paper: "paper_ns" }
 }
 
-/// A message by one thread on each side, with two processors. Raven's text gives its quickest and its
-/// slowest alone.
+/// A message by one thread on each side, with two processors. Raven's text gives its quickest and
+/// its slowest alone.
 const RAVEN_MESSAGE: PaperBase =
     PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" };
 
