@@ -25,8 +25,8 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
     client.settle()?;
     let clock = clock_ns();
     // The home has just served a call, so that it polls unless a thread computes.
-    let serve = || Ok(home.calls.nothing()?);
-    let invoke = || Ok(home.invoker.invoke(NOTHING, [0; 6], WITHIN)?[0]);
+    let serve = || -> Result<(), BenchError> { Ok(home.calls.nothing()?) };
+    let invoke = || -> Result<u64, BenchError> { Ok(home.invoker.invoke(NOTHING, [0; 6], WITHIN)?[0]) };
     let call = || home.calls.nothing().map(|()| 0).map_err(BenchError::from);
     for (part, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
         let busy = *case == "levels/busy";

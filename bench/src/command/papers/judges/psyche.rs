@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn an_invocation_costs_as_much_for_a_longer_list_and_memory_costs_more() {
         let lists = |wake_up, memory| {
-            let list = |case: &str, wake_up, memory| {
+            let list = |case: &str, wake_up: f64, memory: f64| {
                 let local = ("local_off_ns", 10.0);
                 row(case, 1.0, &[("invoke_nothing_ns", wake_up), ("access_off_ns", 10.0 + memory), local])
             };
