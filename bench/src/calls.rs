@@ -1,5 +1,7 @@
 //! The interface that the benchmarks call, and its calls as a measured subject.
 
+mod window;
+
 use crate::measure::call_counters::{Both, CallCounters, CountedCalls};
 use crate::measure::contest::Subject;
 use crate::processes::role::ChildRole;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use underpass::sync::Barrier;
 use underpass::{CallError, Server, Service};
 use underpass_os::clock::{self, now_ns};
+pub(crate) use window::Window;
 
 /// The interface that the client calls.
 #[underpass::interface]
@@ -144,6 +147,8 @@ pub(crate) struct Calls<F> {
     call: F,
     probe: Option<ProbeClient>,
     counts: CountedCalls,
+    /// How long all threads call at once, if it is not a number of calls that they make.
+    window: Option<Duration>,
 }
 
 /// The kind of callers.
@@ -164,6 +169,7 @@ impl<F: CallFn> Calls<F> {
             call,
             probe: None,
             counts: CountedCalls::default(),
+            window: None,
         }
     }
 
@@ -175,6 +181,12 @@ impl<F: CallFn> Calls<F> {
     /// Reads both domains' counters before and after each batch, by calls of `probe`.
     pub(crate) fn counted(self, probe: &ProbeClient) -> Self {
         Self { probe: Some(probe.clone()), ..self }
+    }
+
+    /// As long as this, all threads call at once. Otherwise each makes a share of the calls, and
+    /// the last ones call alone.
+    pub(crate) fn within(self, window: Duration) -> Self {
+        Self { window: Some(window), ..self }
     }
 
     /// The counts of all batches.
@@ -195,9 +207,9 @@ impl<F: CallFn> Calls<F> {
         }
     }
 
-    /// Each thread warms up. Then all start `work` together, which is `share` calls. Returns the
-    /// results.
-    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, BenchError>
+    /// Each thread warms up. Then all start `work` together. Returns the results. `calls` says how
+    /// many calls they have made.
+    fn together<T, W>(&mut self, work: W, calls: impl Fn(&[T]) -> u64) -> Result<Vec<T>, BenchError>
     where
         T: Send + 'static,
         W: Fn(&F) -> Result<T, CallError> + Clone + Send + 'static,
@@ -230,18 +242,20 @@ impl<F: CallFn> Calls<F> {
             }
         };
         let mut results = Vec::with_capacity(done.len());
+        let mut both = None;
         for (result, counted) in done {
             results.push(result?);
-            if let Some((before, after)) = counted {
-                self.counts.add(share * threads, &before?, &after?);
-            }
+            both = both.or(counted);
+        }
+        if let Some((before, after)) = both {
+            self.counts.add(calls(&results), &before?, &after?);
         }
         Ok(results)
     }
 }
 
 /// Long enough for both sides to wake up and to fill their caches.
-fn warm_up(call: impl Fn() -> Result<(), CallError>) -> Result<(), CallError> {
+pub(crate) fn warm_up(call: impl Fn() -> Result<(), CallError>) -> Result<(), CallError> {
     const WARM_UP_NS: u64 = 300_000;
     let start = now_ns();
     call()?;
@@ -256,16 +270,24 @@ impl<F: CallFn> Subject for Calls<F> {
         &self.name
     }
 
+    fn is_windowed(&self) -> bool {
+        self.window.is_some()
+    }
+
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError> {
+        if let Some(window) = self.window {
+            return self.call_within(window, operations);
+        }
         let threads = self.threads();
         let share = operations.div_ceil(threads);
-        let spans = self.together(share, move |call| {
+        let work = move |call: &F| {
             let start = now_ns();
             for _ in 0..share {
                 call()?;
             }
             Ok((start, now_ns()))
-        })?;
+        };
+        let spans = self.together(work, |_| share * threads)?;
         let start = spans.iter().map(|span| span.0).min().unwrap_or(0);
         let end = spans.iter().map(|span| span.1).max().unwrap_or(0);
         // The shares may add up to slightly more calls than requested.
@@ -273,8 +295,12 @@ impl<F: CallFn> Subject for Calls<F> {
     }
 
     fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), BenchError> {
-        let share = operations.div_ceil(self.threads());
-        let taken = self.together(share, move |call| {
+        let threads = self.threads();
+        let share = operations.div_ceil(threads);
+        if let Some(window) = self.window {
+            return self.sample_within(window, share, samples);
+        }
+        let work = move |call: &F| {
             let mut taken = Vec::with_capacity(share as usize);
             let mut before = now_ns();
             for _ in 0..share {
@@ -284,7 +310,8 @@ impl<F: CallFn> Subject for Calls<F> {
                 before = now;
             }
             Ok(taken)
-        })?;
+        };
+        let taken = self.together(work, |_| share * threads)?;
         samples.extend(taken.into_iter().flatten());
         Ok(())
     }

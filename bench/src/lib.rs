@@ -19,6 +19,7 @@
 
 mod calls;
 mod catalogue;
+pub mod claims;
 mod compare;
 mod devices;
 #[cfg(feature = "grpc")]
@@ -52,6 +53,7 @@ pub use processes::role::{ChildRole, ProcessSide, play};
 pub use report::built::built_version;
 pub use report::row::{Figures, Row};
 pub use report::table::ResultTable;
+pub use report::verdict::ClaimVerdict;
 pub use rpc_peers::{PeersOptions, PeersPace, PeersReport, PeersScope, peers};
 pub use run::{RunObserver, RunOptions, run};
 pub use underpass_figures::{Machine, MachineSettings, RowOrigin, SourceTree, SourceVersion, Summary};

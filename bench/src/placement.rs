@@ -98,15 +98,25 @@ impl Placement {
         format!("needs two CPUs, and this process may use CPU {} only (see `taskset -p $$`)", self.near)
     }
 
+    fn describe_split(&self, clients: usize, servers: usize) -> String {
+        let count = |count: usize| if count == 1 { "1 CPU".into() } else { format!("{count} CPUs") };
+        let Some(taken) = self.order.get(..clients + servers) else {
+            return format!("client on {}, server on {}", count(clients), count(servers));
+        };
+        let (near, far) = taken.split_at(clients);
+        let cores = cores(taken, |cpu| topology(cpu, "thread_siblings_list"));
+        match servers {
+            0 => format!("both on {}{cores}", named(near)),
+            _ => format!("client on {}, server on {}{cores}", named(near), named(far)),
+        }
+    }
+
     /// Describes the placement.
     pub fn describe(&self, pinning: Pinning) -> String {
         match (pinning, self.far) {
             (Pinning::Apart, Some(far)) => format!("client on CPU {}, server on CPU {far}", self.near),
             (Pinning::Floating | Pinning::Any, Some(_)) => format!("both on any of {} CPUs", self.all.len()),
-            (Pinning::Split { clients, servers: 0 }, _) => format!("both on the same {}", cpus(clients)),
-            (Pinning::Split { clients, servers }, _) => {
-                format!("client on {}, server on {} of its own", cpus(clients), cpus(servers))
-            }
+            (Pinning::Split { clients, servers }, _) => self.describe_split(clients, servers),
             (Pinning::Both, Some(far)) => format!("on CPUs {} and {far}", self.near),
             (Pinning::Alone, _) => format!("on CPU {}", self.near),
             (Pinning::Together, _) | (_, None) => format!("both on CPU {}", self.near),
@@ -114,8 +124,28 @@ impl Placement {
     }
 }
 
-fn cpus(count: usize) -> String {
-    if count == 1 { "1 CPU".into() } else { format!("{count} CPUs") }
+/// The CPUs by their numbers.
+fn named(cpus: &[usize]) -> String {
+    match cpus {
+        [cpu] => format!("CPU {cpu}"),
+        cpus => {
+            let cpus: Vec<_> = cpus.iter().map(usize::to_string).collect();
+            format!("CPUs {}", cpus.join(", "))
+        }
+    }
+}
+
+/// Whether each of several CPUs has a core to itself, where `core` knows the core of each.
+fn cores(cpus: &[usize], core: impl Fn(usize) -> Option<String>) -> String {
+    let all: Option<Vec<String>> = cpus.iter().map(|&cpu| core(cpu)).collect();
+    let Some(mut all) = all.filter(|_| cpus.len() > 1) else { return String::new() };
+    all.sort_unstable();
+    all.dedup();
+    match all.len() {
+        cores if cores == cpus.len() => ", a core each".into(),
+        1 => ", threads of one core".into(),
+        cores => format!(", threads of {cores} cores"),
+    }
 }
 
 fn topology(cpu: usize, what: &str) -> Option<String> {
@@ -153,6 +183,20 @@ mod tests {
         assert_eq!(split(2, 2), Ok((vec![0, 2], vec![1, 3])));
         assert_eq!(split(1, 0), Ok((vec![0], vec![0])));
         assert!(split(2, 3).unwrap_err().contains("needs 5 CPUs"));
+    }
+
+    #[test]
+    fn the_cpus_of_each_side_are_named() {
+        let four = Placement { all: (0..4).collect(), near: 0, far: Some(2), order: vec![0, 2, 1, 3] };
+        let split = |clients, servers| four.describe(Pinning::Split { clients, servers });
+        assert!(split(1, 0).starts_with("both on CPU 0"), "{}", split(1, 0));
+        assert!(split(2, 1).starts_with("client on CPUs 0, 2, server on CPU 1"), "{}", split(2, 1));
+        assert_eq!(split(8, 1), "client on 8 CPUs, server on 1 CPU", "there are too few");
+        let core = |cpu: usize| Some(format!("{}", cpu % 2));
+        assert_eq!(cores(&[0, 1], core), ", a core each");
+        assert_eq!(cores(&[0, 2], core), ", threads of one core");
+        assert_eq!(cores(&[0, 1, 2], core), ", threads of 2 cores");
+        assert_eq!((cores(&[0, 1], |_| None), cores(&[0], core)), (String::new(), String::new()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `table1.rs` | Table 1, and Figures 3 to 5 from it |
 //! | `lines.rs` | objects of 1 to 64 lines: `either`, the break-even, and `access` |
+//! | `levels.rs` | an invocation that does nothing, at interrupt level and at process level |
 //! | `slowdown.rs` | what a thread that computes at home loses |
 //! | `counter.rs` | one counter that 16 threads of both domains count up |
 //!
@@ -13,6 +14,7 @@
 mod counter;
 mod hybrid;
 mod kernel;
+mod levels;
 mod lines;
 mod operations;
 mod slowdown;
@@ -31,6 +33,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             cases: table1::CASES,
             pinning: Pinning::Apart,
             client: table1::measure,
+            server: kernel::serve,
+        },
+        Scenario {
+            name: "levels",
+            cases: levels::CASES,
+            pinning: Pinning::Apart,
+            client: levels::measure,
             server: kernel::serve,
         },
         Scenario {

@@ -1,9 +1,10 @@
 //! `raven`: a message to a synchronous port, its receipt and its reply, beside a call that does
-//! nothing (Raven, sections 3.1 and 5). And messages that are not answered, and a port with many
-//! senders.
+//! nothing (Raven, sections 3.1 and 5). And messages that are not answered, a port with many
+//! senders, and task signals.
 
 mod asynchronous;
 mod senders;
+mod signals;
 
 use crate::calls::{self, Calls, Probe};
 use crate::catalogue::{Benchmark, Scenario};
@@ -27,6 +28,38 @@ const BUFFERS: u64 = 20;
 
 /// The threads on each side.
 const THREADS: [u64; 2] = [1, 10];
+
+/// What the paper says about a case, in its prose. The bodies of its tables are lost.
+struct PaperMessage {
+    case: &'static str,
+    threads: u64,
+    figures: &'static [(&'static str, f64)],
+}
+
+/// The quickest and the slowest message of one thread on each side, and the average of several; the
+/// worst case; and the kernel entries of a message: none at best, about one on average, two at
+/// worst.
+const PAPER: [PaperMessage; 3] = [
+    PaperMessage {
+        case: "sync/two-processors",
+        threads: 1,
+        figures: &[
+            ("paper_quickest_ns", 42_000.0),
+            ("paper_slowest_ns", 120_000.0),
+            ("paper_kernel_entries", 0.0),
+        ],
+    },
+    PaperMessage {
+        case: "sync/two-processors",
+        threads: 10,
+        figures: &[("paper_ns", 90_000.0), ("paper_kernel_entries", 1.0)],
+    },
+    PaperMessage {
+        case: "sync/one-processor",
+        threads: 1,
+        figures: &[("paper_ns", 145_000.0), ("paper_kernel_entries", 2.0)],
+    },
+];
 
 /// How long the server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);
@@ -69,6 +102,20 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             pinning: Pinning::Apart,
             client: |client| senders::measure(client, "async/senders"),
             server: senders::server,
+        },
+        Scenario {
+            name: "signal/two-processors",
+            cases: &["signal/two-processors"],
+            pinning: Pinning::Apart,
+            client: |client| signals::measure(client, "signal/two-processors", ONE_EACH),
+            server: signals::serve,
+        },
+        Scenario {
+            name: "signal/one-processor",
+            cases: &["signal/one-processor"],
+            pinning: Pinning::Together,
+            client: |client| signals::measure(client, "signal/one-processor", ONE_TO_SHARE),
+            server: signals::serve,
         },
     ],
 };
@@ -130,6 +177,11 @@ fn measure(client: &ScenarioClient, case: &str, processors: Processors) -> Resul
             .with("signals_per_message", signals)
             .with("handler_ns", contest.measured[2].slices().median())
             .with("handler_ratio", contest.ratios(2, 0).median());
+        let singles = &contest.measured[1].singles;
+        let figures = figures.with("quickest_ns", singles.min()).with("slowest_ns", singles.max());
+        let paper = PAPER.iter().find(|paper| paper.case == case && paper.threads == threads);
+        let papers = paper.map_or(&[][..], |paper| paper.figures).iter();
+        let figures = papers.fold(figures, |figures, (name, value)| figures.with_detail(name, *value));
         let figures = match threads {
             1 => {
                 let met = figures.ratio <= BAR;

@@ -5,6 +5,7 @@ use crate::devices::{APPEAR, open};
 use crate::measure::contest::{Contest, Subject};
 use crate::measure::in_process::InProcess;
 use crate::processes::client::ScenarioClient;
+use crate::processes::helper::{Does, Helper, HelperTask};
 use crate::{BenchError, Figures, Summary};
 use std::fs::File;
 use std::io::Read;
@@ -28,7 +29,10 @@ const PAUSE: u64 = 40_000;
 const PAPER_RUNTIME_NS: f64 = 7_210.0;
 const PAPER_RUNNING_NS: f64 = 14_000.0;
 
-/// The vectors of the four ways.
+/// The cases, for the progress.
+const PARTS: usize = 5;
+
+/// The vectors of the ways.
 const RUNTIME: u32 = 0;
 const HANDLER: u32 = 1;
 const BARE: u32 = 2;
@@ -225,7 +229,7 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// The blocked reader, while nothing else runs.
+    /// The blocked reader, while nothing else of this process runs.
     fn reader_at_rest(&self) -> Way<'a> {
         let reader = self.reader;
         self.way("blocked-read", BARE, reader, move |before| {
@@ -244,7 +248,7 @@ impl<'a> Setting<'a> {
         own: &mut dyn Subject,
     ) -> Result<(), BenchError> {
         if self.client.wants(case) {
-            let contest = self.client.contest(&mut [bare, own, &mut Switches], part, 4)?;
+            let contest = self.client.contest(&mut [bare, own, &mut Switches], part, PARTS)?;
             let figures = judged(&contest);
             let figures = match paper {
                 Some(ns) => figures.with_detail("paper_ns", ns),
@@ -291,8 +295,17 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
         }
         Ok(())
     });
+    let mut asleep = InThread(asleep);
     let at = (2, "interrupt/asleep", None);
-    setting.compare(at, &mut setting.reader_at_rest(), &mut InThread(asleep))?;
+    setting.compare(at, &mut setting.reader_at_rest(), &mut asleep)?;
+    if client.wants("interrupt/other-task") {
+        // Raven's third scenario: this task is not on the processor, since another one computes
+        // there.
+        let near = vec![client.placement().near];
+        let _other = Helper::start(&HelperTask { cpus: near, does: Does::Compute })?;
+        let at = (3, "interrupt/other-task", None);
+        setting.compare(at, &mut setting.reader_at_rest(), &mut asleep)?;
+    }
     if client.wants("interrupt/polling") {
         polling(client, &registers, &order)?;
     }
@@ -312,7 +325,7 @@ fn polling(client: &ScenarioClient, registers: &Registers, order: &AtomicU64) ->
             std::hint::spin_loop();
         }
     });
-    let contest = client.contest(&mut [&mut lines, &mut poll], 3, 4)?;
+    let contest = client.contest(&mut [&mut lines, &mut poll], PARTS - 1, PARTS)?;
     let figures = Figures::of(&contest, 1, 0);
     let met = figures.ratio <= POLLING_BAR;
     client.report("interrupt/polling", figures.judged("bar", POLLING_BAR, met))

@@ -17,7 +17,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
     scenarios: &[
         Scenario {
             name: "interrupt",
-            cases: &["interrupt/runtime", "interrupt/running", "interrupt/asleep", "interrupt/polling"],
+            cases: &[
+                "interrupt/runtime",
+                "interrupt/running",
+                "interrupt/asleep",
+                "interrupt/other-task",
+                "interrupt/polling",
+            ],
             pinning: Pinning::Apart,
             client: interrupt::measure,
             server: ticker::serve,

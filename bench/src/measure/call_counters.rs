@@ -55,13 +55,61 @@ counted!(
 );
 
 impl CallCounters {
-    fn since(self, earlier: Self) -> Self {
+    /// What was counted since `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
 
     fn plus(self, other: Self) -> Self {
         self.with(other, u64::wrapping_add)
     }
+}
+
+/// The counts of several clients of one server.
+///
+/// Each client counts its own calls. The server counts once for all of them, over all that it has
+/// served meanwhile, which includes the clients' warming up. So each side's counts are divided by
+/// its own calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CrowdCounts {
+    calls: u64,
+    clients: CallCounters,
+    server: CallCounters,
+}
+
+impl CrowdCounts {
+    /// Adds what one client has counted during `calls` calls.
+    pub(crate) fn add_client(&mut self, calls: u64, counted: CallCounters) {
+        self.calls += calls;
+        self.clients = self.clients.plus(counted);
+    }
+
+    /// Adds what the server has counted from `before` the clients began until `after` all have
+    /// ended.
+    pub(crate) fn add_server(&mut self, before: CallCounters, after: CallCounters) {
+        self.server = self.server.plus(after.since(before));
+    }
+
+    /// How often a call enters the kernel, on both sides together.
+    pub(crate) fn entries_per_call(&self) -> f64 {
+        let of = |counted: CallCounters, calls: u64| counted.kernel_entries as f64 / calls.max(1) as f64;
+        of(self.clients, self.calls) + of(self.server, self.server.served)
+    }
+
+    /// Adds the counts to `figures`.
+    pub(crate) fn tell(&self, figures: Figures) -> Figures {
+        let figures = figures.with("kernel_entries_per_call", self.entries_per_call());
+        told(figures.with_detail("calls_counted", self.calls), self.clients, self.server)
+    }
+}
+
+/// Adds all counters of both sides to `figures`.
+fn told(figures: Figures, clients: CallCounters, server: CallCounters) -> Figures {
+    let sides = [("client", clients), ("server", server)];
+    let all = sides.into_iter().flat_map(|(side, counted)| {
+        counted.named().map(move |(name, count)| (format!("{side}_{name}"), count))
+    });
+    all.fold(figures, |figures, (name, count)| figures.with_detail(&name, count))
 }
 
 /// What both sides have counted so far.
@@ -130,12 +178,7 @@ impl CountedCalls {
     /// Adds the kernel entries per call to the figures, and all counts of both sides to the JSON.
     pub(crate) fn tell(&self, figures: Figures) -> Figures {
         let figures = figures.with("kernel_entries_per_call", self.entries_per_call());
-        let figures = figures.with_detail("calls_counted", self.calls);
-        let sides = [("client", self.near), ("server", self.far)];
-        let all = sides.into_iter().flat_map(|(side, counted)| {
-            counted.named().map(move |(name, count)| (format!("{side}_{name}"), count))
-        });
-        all.fold(figures, |figures, (name, count)| figures.with_detail(&name, count))
+        told(figures.with_detail("calls_counted", self.calls), self.near, self.far)
     }
 }
 
@@ -143,6 +186,18 @@ impl CountedCalls {
 mod tests {
     use super::*;
     use crate::report::row::tests::{origin, row};
+
+    #[test]
+    fn a_server_of_several_clients_counts_once_for_all() {
+        let entries = |kernel_entries| CallCounters { kernel_entries, ..CallCounters::default() };
+        let served = |served, kernel_entries| CallCounters { served, ..entries(kernel_entries) };
+        let mut counts = CrowdCounts::default();
+        (0..16).for_each(|_| counts.add_client(10, entries(10)));
+        // It has served 40 calls with which the clients warmed up as well.
+        counts.add_server(served(1_000, 700), served(1_200, 1_000));
+        assert_eq!(counts.entries_per_call(), 1.0 + 1.5);
+        assert_eq!(CrowdCounts::default().entries_per_call(), 0.0);
+    }
 
     #[test]
     fn earlier_counts_are_not_included() {

@@ -22,6 +22,12 @@ pub trait Subject {
     /// If an operation failed or the peer hangs.
     fn batch(&mut self, operations: u64) -> Result<u64, BenchError>;
 
+    /// Whether it works for a window of time. `batch` then returns what `operations` would take at
+    /// the rate of the window, and needs no calibration.
+    fn is_windowed(&self) -> bool {
+        false
+    }
+
     /// Performs `operations` and adds the ns of each to `samples`. Each includes one reading of the
     /// clock.
     ///
@@ -61,6 +67,10 @@ const ROUNDS_A_SAMPLING: usize = 5;
 /// The most operations in a slice. No machine does more in one, unless there is nothing to do.
 const MOST_OPERATIONS: u64 = 1 << 32;
 
+/// The operations of a slice of a subject that works for a window of time: so many that the ns of
+/// all of them have digits enough.
+const WINDOWED: u64 = 1 << 20;
+
 /// How often a calibration that seems finished is repeated.
 const TRIALS: usize = 2;
 
@@ -79,7 +89,10 @@ impl Contest {
     ) -> Result<Self, BenchError> {
         let mut operations = Vec::new();
         for subject in subjects.iter_mut() {
-            operations.push(calibrate(*subject, effort.slice)?);
+            operations.push(match subject.is_windowed() {
+                true => WINDOWED,
+                false => calibrate(*subject, effort.slice)?,
+            });
             progress(0.0);
         }
         Self::of(subjects, &operations, effort, progress)

@@ -16,6 +16,13 @@ pub(super) struct Work {
     pub(super) each: u64,
 }
 
+impl Work {
+    /// How often each of that many threads calls.
+    pub(super) fn calls(self, threads: u64) -> u64 {
+        WorkShare::of(self, threads).calls
+    }
+}
+
 /// The work of each thread: it makes `operations` operations and then a call, and repeats that
 /// `calls` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

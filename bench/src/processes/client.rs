@@ -55,6 +55,14 @@ impl ScenarioClient {
         &self.role.placement
     }
 
+    /// The CPUs of the client and of the server.
+    ///
+    /// # Errors
+    /// The reason, if there are too few.
+    pub fn sides(&self) -> Result<(Vec<usize>, Vec<usize>), BenchError> {
+        Ok(self.role.placement.sides(self.pinning)?)
+    }
+
     /// The directory of the peers, if there are any.
     pub fn peers(&self) -> Option<&Path> {
         self.role.peers.as_deref()

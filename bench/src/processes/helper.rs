@@ -35,8 +35,12 @@ pub(crate) enum Does {
     Flood(crate::urpc::fair::Flood),
     /// Is a server or a domain of the benchmark `node`.
     Node(crate::node::NodeParty),
-    /// Makes as many calls as it is told to.
-    Call(crate::lrpc::figure2::Caller),
+    /// The same as `Serve`, by a domain that has only the processors of its callers.
+    ServeDonated(String),
+    /// Computes all the time, by one kernel thread.
+    Compute,
+    /// Calls for as long as it is told to.
+    Call(crate::processes::client_crowd::WindowCaller),
 }
 
 /// The line that a helper sends when it can take orders.
@@ -48,8 +52,13 @@ impl HelperTask {
         process::raise_files()?;
         cpu::confine(&self.cpus)?;
         match self.does {
-            Does::Serve(name) => {
-                let _running = crate::calls::exporting(&name).start()?;
+            Does::Serve(name) => serve(&name),
+            Does::ServeDonated(name) => {
+                underpass::processors::set(0);
+                serve(&name)
+            }
+            Does::Compute => {
+                std::thread::Builder::new().name("computes".into()).spawn(compute)?;
                 obey(|(): ()| Ok(()))
             }
             Does::ManyBindings(crowd) => crowd.perform(),
@@ -58,6 +67,20 @@ impl HelperTask {
             Does::Node(party) => party.perform(),
         }
     }
+}
+
+/// Computes until the process ends.
+fn compute() {
+    let mut number = 1_u64;
+    loop {
+        number = std::hint::black_box(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1);
+    }
+}
+
+/// Serves the interface of the benchmarks until there are no orders any more.
+fn serve(name: &str) -> Result<(), BenchError> {
+    let _running = crate::calls::exporting(name).start()?;
+    obey(|(): ()| Ok(()))
 }
 
 /// Reads orders until there are none, and answers each.

@@ -2,6 +2,7 @@
 //! parent.
 
 pub(crate) mod client;
+pub(crate) mod client_crowd;
 pub(crate) mod helper;
 pub(crate) mod pair;
 pub(crate) mod peers;

@@ -23,6 +23,8 @@ pub(super) const APPEAR: Duration = Duration::from_secs(10);
 pub(super) const RUN: u64 = 1;
 /// Counts a counter up.
 pub(super) const COUNT: u64 = 2;
+/// Does nothing.
+pub(super) const NOTHING: u64 = 3;
 
 /// The data of both domains.
 #[derive(underpass::RegionLayout)]
@@ -72,8 +74,11 @@ pub(crate) trait KernelCalls {
     fn local(&self, operation: u64, locking: u64, times: u64) -> Result<u64, CallError>;
     /// Writes the shared lines that it uses.
     fn touch(&self, operation: u64, locking: u64) -> Result<(), CallError>;
-    /// Computes a fixed amount so many times, and returns the ns that this took.
-    fn compute(&self, times: u64) -> Result<u64, CallError>;
+    /// Computes a fixed amount so many times, and after each writes the shared lines that the
+    /// operation uses. Returns the ns that this took.
+    fn compute(&self, times: u64, operation: u64) -> Result<u64, CallError>;
+    /// Does nothing.
+    fn nothing(&self) -> Result<(), CallError>;
     /// Whether a thread computes all the time, and gives way now and then.
     fn keep_busy(&self, busy: bool) -> Result<(), CallError>;
     /// The home's process.
@@ -226,11 +231,16 @@ impl KernelCalls for KernelHome {
         Ok(())
     }
 
-    fn compute(&self, times: u64) -> Result<u64, CallError> {
+    fn nothing(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn compute(&self, times: u64, operation: u64) -> Result<u64, CallError> {
         let begun = now_ns();
         let mut number = 1;
         for step in 0..times {
             number = std::hint::black_box(compute(number));
+            self.touch(operation, Locking::Mutexes.number())?;
             if step % SAFE == 0 {
                 thread::yield_now();
             }
@@ -286,6 +296,7 @@ pub(super) fn serve(_: &ChildRole) -> Result<(), BenchError> {
             [result, 0, 0, 0, 0, 0]
         })
         .on(COUNT, |_| [counter::one_more(), 0, 0, 0, 0, 0])
+        .on(NOTHING, |_| [0; 6])
         .start();
     let home = KernelHome { region, data, held, busy: Arc::default() };
     let server = services.export(server, INTERRUPTS);

@@ -1,7 +1,8 @@
 //! Table 1, and Figures 3 to 5 from it.
 
 use super::hybrid::HybridData;
-use super::kernel::{HeldData, KernelCalls, KernelConnection, LockedData, Locking, RUN};
+use super::kernel::{HeldData, KernelCalls, KernelConnection, LockedData, Locking, NOTHING, RUN};
+use super::levels::{PAPER_INTERRUPT_US, PAPER_PROCESS_US};
 use super::operations::{KernelOperation, OPERATIONS};
 use super::timed::{SelfTimed, clock_ns, each};
 use crate::measure::contest::{Contest, Subject};
@@ -20,8 +21,8 @@ pub(super) const CASES: &[&str] = &[
 ];
 
 /// The paper's columns: by local access, by remote access and by remote invocation, each with locks
-/// and without. Then the same with hybrid locks.
-const COLUMNS: [&str; 9] = [
+/// and without. Then the same with hybrid locks, and an invocation that does nothing.
+const COLUMNS: [&str; 10] = [
     "local_on",
     "local_off",
     "access_on",
@@ -31,7 +32,11 @@ const COLUMNS: [&str; 9] = [
     "local_hybrid",
     "access_hybrid",
     "invoke_hybrid",
+    "invoke_nothing",
 ];
+
+/// The last of the columns.
+const NOTHING_INVOKED: usize = 9;
 
 /// The paper's columns among them.
 const PAPERS: usize = 6;
@@ -88,6 +93,9 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
                 each(times, clock, prepared(Locking::Hybrid), || operation.run(&hybrid))
             }),
             SelfTimed::new(COLUMNS[8], invoke(Locking::Hybrid)),
+            SelfTimed::new(COLUMNS[NOTHING_INVOKED], |times| {
+                each(times, clock, || Ok(()), || nothing_invoked(&home, operation))
+            }),
         );
         let all: &mut [&mut dyn Subject] = &mut [
             &mut subjects.0,
@@ -99,6 +107,7 @@ pub(super) fn measure(client: &ScenarioClient) -> Result<(), BenchError> {
             &mut subjects.6,
             &mut subjects.7,
             &mut subjects.8,
+            &mut subjects.9,
         ];
         let contest = client.contest(all, part, OPERATIONS.len())?;
         client.report(case, figures(&contest, operation, PAPER[part]))?;
@@ -116,6 +125,14 @@ fn invoked(home: &KernelConnection, operation: KernelOperation, locking: Locking
     Ok(result)
 }
 
+/// The same for an operation that does nothing: what the wake-up of the home costs alone.
+fn nothing_invoked(home: &KernelConnection, operation: KernelOperation) -> Result<u64, BenchError> {
+    match operation.is_short() {
+        true => Ok(home.invoker.invoke(NOTHING, [0; 6], WITHIN)?[0]),
+        false => Ok(home.calls.nothing().map(|()| 0)?),
+    }
+}
+
 /// The columns, and the bars of the figures.
 fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; PAPERS]) -> Figures {
     let ns: Vec<f64> = contest.measured.iter().map(|column| column.slices().median()).collect();
@@ -126,6 +143,11 @@ fn figures(contest: &Contest, operation: KernelOperation, paper: [f64; PAPERS]) 
         figures = figures.with(&format!("{name}_ns"), *ns);
     }
     for ((name, ours), (_, theirs)) in bars(&ns[..PAPERS]).into_iter().zip(bars(&paper)) {
+        figures = figures.with(name, ours).with_detail(&format!("paper_{name}"), theirs);
+    }
+    let paper_us = if operation.is_short() { PAPER_INTERRUPT_US } else { PAPER_PROCESS_US };
+    let theirs = parts(&paper, paper_us);
+    for ((name, ours), (_, theirs)) in parts(&ns[..PAPERS], ns[NOTHING_INVOKED]).into_iter().zip(theirs) {
         figures = figures.with(name, ours).with_detail(&format!("paper_{name}"), theirs);
     }
     for (name, us) in COLUMNS.into_iter().zip(paper) {
@@ -152,6 +174,18 @@ fn bars(columns: &[f64]) -> [(&'static str, f64); 8] {
     ]
 }
 
+/// Figure 5 told apart, in per cent of a remote access with locks: the wake-up of the home, and
+/// what else an invocation with locks takes there; and what lines that are not here cost the
+/// access.
+fn parts(columns: &[f64], wake_up: f64) -> [(&'static str, f64); 3] {
+    let [_, b, c, d, e, _] = *columns else { unreachable!("the paper's Table 1 has six columns") };
+    [
+        ("fig5_wake_up", 100.0 * wake_up / c),
+        ("fig5_at_home", 100.0 * (e - wake_up) / c),
+        ("fig5_memory", 100.0 * (d - b) / c),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +195,13 @@ mod tests {
         let rounded = |row: usize| bars(&PAPER[row]).map(|(_, per_cent)| per_cent.round() as i64);
         assert_eq!(rounded(0), [49, 38, 12, 54, 86, 70, 80, 113]);
         assert_eq!(rounded(1)[..5], [36, 33, 16, 55, 82]);
+    }
+
+    #[test]
+    fn the_wake_up_and_the_rest_add_up_to_the_invocation() {
+        let [wake_up, at_home, memory] = parts(&PAPER[0], PAPER_INTERRUPT_US).map(|(_, part)| part);
+        let both_lock = bars(&PAPER[0])[6].1;
+        assert!((wake_up + at_home - both_lock).abs() < 1e-9, "{wake_up} and {at_home} to {both_lock}");
+        assert_eq!((wake_up.round(), memory.round()), (23.0, 54.0));
     }
 }

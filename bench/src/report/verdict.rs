@@ -4,13 +4,13 @@ use crate::Figures;
 
 /// A claim, and whether it holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ClaimVerdict {
+pub struct ClaimVerdict {
     /// What the paper says.
-    pub(crate) claim: &'static str,
+    pub claim: &'static str,
     /// Whether the figures agree.
-    pub(crate) holds: bool,
+    pub holds: bool,
     /// The figures that decide it.
-    pub(crate) because: String,
+    pub because: String,
 }
 
 impl Figures {

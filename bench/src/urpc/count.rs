@@ -115,6 +115,18 @@ pub(super) fn instructions(waits: &dyn Fn()) -> Result<Intervals, BenchError> {
     Ok(all)
 }
 
+/// The signals of the two counts of [`signal`].
+const SIGNALS: [u64; 2] = [2_000, 6_000];
+
+/// The instructions of a task signal and its handler, both sides in one process. `waits` is called
+/// while a child runs.
+pub(crate) fn signal(waits: &dyn Fn()) -> Result<f64, BenchError> {
+    let [few, many] = SIGNALS;
+    let count =
+        |times| Ok::<_, BenchError>(counted(Repeated::Signal, times, &[], waits)?.iter().sum::<f64>());
+    Ok((count(many)? - count(few)?) / (many - few) as f64)
+}
+
 /// Runs a child under callgrind, with further options. Returns its counts, in their order.
 ///
 /// Callgrind can't follow a signal that interrupts a thread between two switches. It fails then, or

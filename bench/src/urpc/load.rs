@@ -4,14 +4,17 @@
 //! Two sides that both have a processor are a pipeline. The slower side bounds it, by its own
 //! components of a call. While one thread waits for its reply the others call, so neither processor
 //! waits for a cache line on every call.
+//!
+//! The threads call for a window of time. In Figures 3 and 4 the limit is what as many raw pairs of
+//! rings do at once as there are pairs of processors.
 
 use super::components::ComponentTime;
 use super::null::null;
-use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
+use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures, verdicts};
 use crate::calls;
-use crate::measure::contest::Contest;
+use crate::measure::contest::{Contest, Subject};
 use crate::processes::client::ScenarioClient;
-use crate::report::verdict::ClaimVerdict;
+use crate::raw::pairs::RawPairs;
 use crate::{BenchError, Effort};
 
 /// The number of threads whose calls are judged.
@@ -36,7 +39,8 @@ pub(super) fn throughput(
     client.settle()?;
     for (part, threads) in THREADS.into_iter().enumerate() {
         let threads = threads * processors.clients as u64;
-        let (mut slower, mut many) = (ComponentTime::slower(processors), null("callers", threads, &probe));
+        let mut slower = ComponentTime::slower(processors);
+        let mut many = null("callers", threads, &probe).within(client.effort().slice);
         let contest = client.contest(&mut [&mut slower, &mut many], part, THREADS.len())?;
         let figures = figures(&contest, (1, 0), (&many, processors));
         let met = figures.ratio <= BAR || 1e9 / figures.ns >= BAR_CALLS_PER_S;
@@ -50,13 +54,12 @@ pub(super) fn throughput(
     Ok(())
 }
 
-/// The numbers of threads of Figures 3 and 4, and more.
+/// The numbers of threads of Figures 3 and 4.
 const FIGURE_THREADS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32];
+/// More of them, in parts of all processors: the curves turn at T = C + S.
+const BY_PROCESSORS: [u64; 4] = [1, 2, 4, 8];
 /// Those of a quick run.
-const FEW: [u64; 2] = [1, 4];
-
-/// More than this much more throughput is growth.
-const GROWS: f64 = 1.1;
+const FEW: [u64; 3] = [1, 2, 4];
 
 /// A row's share of the usual time, because there are many rows.
 const SHARE: u32 = 4;
@@ -79,9 +82,16 @@ const PAPER: [Point; 4] = [
 
 const TWO_EACH: Processors = Processors { clients: 2, servers: 2 };
 
-/// Whether T is large: every processor has a call, and another one is waiting.
-fn is_large(threads: u64, Processors { clients, servers }: Processors) -> bool {
-    threads > (clients + servers) as u64
+/// The numbers of threads of a line: they grow with C and S.
+fn numbers_of_threads(processors: Processors, few: bool) -> Vec<u64> {
+    if few {
+        return FEW.to_vec();
+    }
+    let more = BY_PROCESSORS.map(|times| times * processors.all());
+    let mut all = [&FIGURE_THREADS[..], &more].concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// One line of Figure 3, and of Figure 4.
@@ -90,17 +100,26 @@ pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors
     client.settle()?;
     let effort = client.effort();
     let effort = Effort { budget: effort.budget / SHARE, ..effort };
-    let wanted = |threads: &u64| !effort.few || FEW.contains(threads);
-    let all: Vec<u64> = FIGURE_THREADS.into_iter().filter(wanted).collect();
+    let all = numbers_of_threads(processors, effort.few);
+    let mut rings = match processors.servers {
+        0 => None,
+        _ => Some(RawPairs::between(client.sides()?, effort.slice)?),
+    };
+    let shape = (processors.clients as u64, processors.servers as u64);
     let mut rates = Vec::new();
     for (part, &threads) in all.iter().enumerate() {
-        let (mut limit, mut calls) = (client.limit(), null("callers", threads, &probe));
+        let mut donated = client.limit();
+        let limit: &mut dyn Subject = match &mut rings {
+            Some(rings) => rings,
+            None => &mut donated,
+        };
+        let mut calls = null("callers", threads, &probe).within(effort.slice);
         let mut progress = |share| client.progress((part as f64 + share) / all.len() as f64);
-        let contest = Contest::hold(&mut [&mut limit, &mut calls], effort, &mut progress)?;
+        let contest = Contest::hold(&mut [limit, &mut calls], effort, &mut progress)?;
         let mut figures = figures(&contest, (1, 0), (&calls, processors));
         figures = figures.with("latency_ns", contest.measured[1].singles.median());
         let same = |point: &&Point| {
-            let large = point.threads == 0 && is_large(threads, processors);
+            let large = point.threads == 0 && threads > processors.all();
             (point.threads == threads || large) && point.processors == processors
         };
         if let Some(point) = PAPER.iter().find(same) {
@@ -109,33 +128,10 @@ pub(super) fn figure(client: &ScenarioClient, case: &str, processors: Processors
                 point.calls_per_s.into_iter().fold(figures, |f, rate| f.with("paper_calls_per_s", rate));
         }
         rates.push((threads, 1e9 / figures.ns));
-        let verdict = if part + 1 == all.len() { levels_off(&rates, processors) } else { None };
+        let verdict = if part + 1 == all.len() { verdicts::throughput(&rates, shape) } else { None };
         client.report(case, figures.with_verdict(verdict))?;
     }
     Ok(())
-}
-
-/// The paper's claim about Figure 4, for the calls per second of each number of threads. Where the
-/// server has no processors the paper's curve goes on growing, because more calls share each
-/// reallocation.
-fn levels_off(rates: &[(u64, f64)], processors: Processors) -> Option<ClaimVerdict> {
-    let best = |large: bool| {
-        let rates = rates.iter().filter(|(threads, _)| is_large(*threads, processors) == large);
-        rates.map(|&(_, rate)| rate).max_by(f64::total_cmp)
-    };
-    let (few, many) = (best(false)?, best(true)?);
-    let growth = many / few;
-    let because = format!("more than C + S threads make {growth:.2} times as many calls a second");
-    if processors.servers == 0 {
-        let claim = "with S = 0 more threads share each reallocation";
-        return Some(ClaimVerdict { claim, holds: growth > GROWS, because });
-    }
-    let (_, one) = rates.first()?;
-    let (_, each) = rates.iter().rfind(|(threads, _)| !is_large(*threads, processors))?;
-    let grows = each / one;
-    let because = format!("{because}, and the last of fewer {grows:.2} times as many as one");
-    let holds = grows > GROWS && each * GROWS >= few && growth <= GROWS;
-    Some(ClaimVerdict { claim: "throughput grows until T = C + S", holds, because })
 }
 
 #[cfg(test)]
@@ -143,15 +139,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throughput_that_grows_past_the_processors_refutes_the_paper() {
-        let holds = |rates: &[(u64, f64)], processors| levels_off(rates, processors).map(|v| v.holds);
-        let flat = [(1, 1.0), (2, 1.8), (3, 1.85), (32, 1.9)];
-        let grows = [(1, 1.0), (2, 1.8), (3, 2.5), (32, 4.0)];
-        assert_eq!(holds(&flat, ONE_EACH), Some(true));
-        assert_eq!(holds(&grows, ONE_EACH), Some(false));
-        assert_eq!(holds(&grows[..2], ONE_EACH), None, "nothing was measured past T = C + S");
-        assert_eq!(holds(&grows, ONE_TO_SHARE), Some(true));
-        let falls = [(1, 1.0), (2, 1.8), (3, 1.2), (4, 0.9), (32, 0.8)];
-        assert_eq!(holds(&falls, TWO_EACH), Some(false), "it falls before T = C + S");
+    fn the_numbers_of_threads_grow_with_the_processors() {
+        assert_eq!(numbers_of_threads(ONE_EACH, false), FIGURE_THREADS);
+        let eight_each = numbers_of_threads(Processors { clients: 8, servers: 8 }, false);
+        assert_eq!(eight_each, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128]);
+        let beyond = |processors: Processors, few| {
+            numbers_of_threads(processors, few)
+                .into_iter()
+                .filter(|threads| *threads > processors.all())
+                .count()
+        };
+        assert!(beyond(ONE_TO_SHARE, true) > 1 && beyond(ONE_EACH, true) == 1);
     }
 }

@@ -4,6 +4,7 @@
 //! C is the number of the client's processors, S of the server's, and T of the calling threads.
 //! Where S is 0 the server has only the processors that its callers donate.
 
+mod bindings;
 pub(crate) mod components;
 mod connection;
 pub(crate) mod count;
@@ -16,6 +17,7 @@ mod passes;
 pub(crate) mod scale;
 mod table2;
 mod value;
+pub(crate) mod verdicts;
 
 use crate::calls::{CallFn, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
@@ -55,6 +57,18 @@ macro_rules! throughput {
     };
 }
 
+/// That many client processes of one server, with as many processors for the server.
+macro_rules! bindings {
+    ($count:literal) => {
+        served(
+            concat!("B/", $count),
+            &[concat!("B/", $count)],
+            Pinning::Split { clients: $count, servers: $count },
+            |client| bindings::client(client, concat!("B/", $count), $count),
+        )
+    };
+}
+
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
     name: "urpc",
     about: "a call that does nothing: at the limit, donated, late, many at once; what idle and slow servers burn",
@@ -86,6 +100,10 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         throughput!(2, 2),
         throughput!(4, 4),
         throughput!(8, 8),
+        bindings!(1),
+        bindings!(2),
+        bindings!(4),
+        bindings!(8),
         figure!(1, 0),
         figure!(2, 0),
         figure!(4, 0),
@@ -174,6 +192,13 @@ const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Par
 pub(crate) struct Processors {
     clients: usize,
     servers: usize,
+}
+
+impl Processors {
+    /// All of both sides, C + S.
+    fn all(self) -> u64 {
+        (self.clients + self.servers) as u64
+    }
 }
 
 pub(crate) const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };

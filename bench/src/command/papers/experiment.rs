@@ -20,8 +20,15 @@ pub(super) struct PaperExperiment {
     pub(super) base: PaperBase,
     /// What the paper gives for systems that nobody can run today.
     pub(super) only_paper: &'static [(&'static str, f64)],
-    /// Whether the claim holds by the points, where the rows do not judge themselves.
-    pub(super) judge: Option<Judge>,
+    /// The paper's claims. Each of them is judged.
+    pub(super) claims: &'static [PaperClaim],
+}
+
+/// A sentence of the paper, and its judge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PaperClaim {
+    pub(super) says: &'static str,
+    pub(super) judge: Judge,
 }
 
 /// Cases of a benchmark.
@@ -66,6 +73,10 @@ pub(super) const fn line(name: &'static str, ours: &'static str, paper: &'static
 
 pub(super) const fn curve(name: &'static str, ours: &'static str) -> PaperLine {
     PaperLine { name, ours, paper: None }
+}
+
+pub(super) const fn claim(says: &'static str, judge: Judge) -> PaperClaim {
+    PaperClaim { says, judge }
 }
 
 pub(super) const fn source(

@@ -1,7 +1,7 @@
 //! The papers' tables and figures, and by which cases of the benchmarks each is reproduced.
 
-use super::experiment::{PaperBase, PaperExperiment, PaperLine, PaperSource, curve, line, source};
-use super::judges;
+use super::experiment::{PaperBase, PaperExperiment, PaperLine, PaperSource, claim, curve, line, source};
+use super::judges::{self, lrpc, othreads, psyche, raven, urpc};
 
 /// The lines of OThreads' figures.
 const ELAPSED: [PaperLine; 2] =
@@ -21,6 +21,11 @@ const THROUGHPUT: PaperBase = PaperBase::Row {
 const fn row(case: &'static str) -> PaperBase {
     PaperBase::Row { case, threads: None, ours: "ns", paper: "paper_ns" }
 }
+
+/// A message by one thread on each side, with two processors. Raven's text gives its quickest and
+/// its slowest alone.
+const RAVEN_MESSAGE: PaperBase =
+    PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" };
 
 /// What no call between two domains on one processor can do without.
 const MINIMUM: &[&str] = &["table5/procedure-call", "table5/traps", "table5/switches"];
@@ -43,43 +48,90 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: row("call"),
         only_paper: &[],
-        judge: Some(judges::ORDER),
+        claims: &[claim("user-level threads cost a fraction of what kernel threads cost", urpc::ORDER)],
     },
     PaperExperiment {
         id: "urpc.table2",
         stands: "URPC (1991), Table II",
         title: "where the time of a call goes",
-        says: "dispatch is the largest part of each side",
+        says: "nearly half of the time goes to dispatch, and both sides take almost the same",
         to: "a procedure call",
         sources: &[source("urpc", &["table2/client", "table2/server"], "bench/src/urpc")],
         lines: &[line("component", "ratio", "paper_ratio")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::DISPATCH),
+        claims: &[
+            claim("nearly half of the time goes to dispatch", urpc::NEARLY_HALF),
+            claim("the totals of the client and the server are almost the same", urpc::SAME_TOTALS),
+        ],
+    },
+    PaperExperiment {
+        id: "urpc.explained",
+        stands: "URPC (1991), Table II and section 4.3",
+        title: "whether the work of both sides and the wait for cache lines add up to a null call",
+        says: "both sides' components are 107 µs, and a call takes 93",
+        to: "a null call with T = C = S = 1",
+        sources: &[source("urpc", &["table2/both-sides", "table2/lines", "table2/null"], "bench/src/urpc")],
+        lines: &[line("share", "ratio", "paper_ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("the components explain a null call, up to a seventh", urpc::EXPLAINED)],
     },
     PaperExperiment {
         id: "urpc.fig3",
         stands: "URPC (1991), Figure 3",
         title: "latency of a Null by T calling threads, C and S processors",
-        says: "latency grows with T, and without a server's processor a call pays for two reallocations",
+        says: "latency increases beyond T = C + S, and is at its worst without a server's processor: 375 to 93 µs",
         to: "T = C = S = 1",
         sources: &[source("urpc", &["figures"], "bench/src/urpc")],
         lines: &[line("latency", "latency_ns", "paper_latency_ns")],
         base: LATENCY,
         only_paper: &[],
-        judge: None,
+        claims: &[
+            claim(
+                "beyond T = C + S latency increases, since each call waits for a free processor",
+                urpc::LATENCY,
+            ),
+            claim("with C = S = 1 a second thread adds only a fifth to the latency", urpc::FIFTH),
+            claim("latency is at its worst where the server has no processor", urpc::WORST_WITHOUT),
+        ],
     },
     PaperExperiment {
         id: "urpc.fig4",
         stands: "URPC (1991), Figure 4",
         title: "calls a second by T calling threads, C and S processors",
-        says: "throughput grows until T is C + S, and by a third with two processors on each side",
+        says: "throughput grows until T = C + S and then stays, and by a third with two processors on each side",
         to: "T = C = S = 1",
         sources: &[source("urpc", &["figures"], "bench/src/urpc")],
         lines: &[line("throughput", "calls_per_s", "paper_calls_per_s")],
         base: THROUGHPUT,
         only_paper: &[],
-        judge: Some(judges::TWO_ON_EACH_SIDE),
+        claims: &[
+            claim("throughput grows until T = C + S, and stays there", urpc::THROUGHPUT),
+            claim(
+                "with S = 0 throughput improves steadily, because more threads share each reallocation",
+                urpc::STEADILY,
+            ),
+            claim(
+                "two processors on each side make a third more calls than one on each",
+                urpc::TWO_ON_EACH_SIDE,
+            ),
+        ],
+    },
+    PaperExperiment {
+        id: "urpc.bindings",
+        stands: "URPC (1991), section 4.3",
+        title: "calls a second by N client processes of one server, each with a processor, and N for the server",
+        says: "what limits one channel does not constrain the rate of several clients, since they use different channels",
+        to: "a client alone, with a server of its own",
+        sources: &[source("urpc", &["B"], "bench/src/urpc")],
+        lines: &[curve("clients", "speedup_to_alone"), curve("raw pairs of rings", "raw_speedup")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "N clients make as many times the calls of one as N raw pairs of rings",
+            urpc::APART,
+        )],
     },
     PaperExperiment {
         id: "lrpc.table2",
@@ -101,7 +153,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
             ("Amoeba", 800.0 / 170.0),
             ("DASH", 1590.0 / 170.0),
         ],
-        judge: Some(judges::SEVERAL_TIMES),
+        claims: &[claim(
+            "a conventional call takes four to nine times what it can't do without",
+            lrpc::SEVERAL_TIMES,
+        )],
     },
     PaperExperiment {
         id: "lrpc.table4",
@@ -113,7 +168,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("call", "of_null", "paper_of_null")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::AT_MOST),
+        claims: &[claim("200 bytes in and out cost less than half of a Null more", judges::AT_MOST)],
     },
     PaperExperiment {
         id: "lrpc.table5",
@@ -125,19 +180,28 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("part", "share_of_null", "paper_share")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TWO_THIRDS),
+        claims: &[claim(
+            "two thirds are what no call between two domains on one processor can do without",
+            lrpc::TWO_THIRDS,
+        )],
     },
     PaperExperiment {
         id: "lrpc.fig2",
         stands: "LRPC (1990), Figure 2",
         title: "calls a second by as many clients as processors",
         says: "throughput grows with the processors",
-        to: "one processor",
+        to: "a client alone, with a server of its own",
         sources: &[source("lrpc", &["fig2"], "bench/src/lrpc")],
-        lines: &[line("speedup", "speedup", "paper_speedup")],
+        lines: &[line("speedup", "speedup_to_alone", "paper_speedup")],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::GROWS),
+        claims: &[
+            claim("throughput grows with the processors", judges::GROWS),
+            claim(
+                "calls of different clients don't hold each other up: 3.7 times as many by four, 4.3 by five",
+                lrpc::SPEEDUPS,
+            ),
+        ],
     },
     PaperExperiment {
         id: "othreads.table1",
@@ -153,25 +217,31 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &[line("operation", "ns", "paper_ns")],
         base: row("call"),
         only_paper: &[],
-        judge: Some(judges::BRACKETS),
+        claims: &[claim(
+            "the brackets of a blocking call cost about a hundredth of a kernel thread",
+            othreads::BRACKETS,
+        )],
     },
     PaperExperiment {
         id: "othreads.table2",
         stands: "OThreads (1993), Table 2",
         title: "acquire, release, signal and wait, by threads of one domain and of two",
-        says: "between two domains it takes more than ten times as long as within one",
+        says: "within a domain synchronization stays fast with the object that domains share: 63 to 36 µs",
         to: "the same by threads of one domain, with its own mutex",
         sources: &[source("othreads-table2", &["local", "one-domain", "two-domains"], "bench/src/othreads")],
         lines: &[line("iteration", "ns", "paper_ns")],
         base: row("local"),
         only_paper: &[],
-        judge: Some(judges::TWO_DOMAINS),
+        claims: &[claim(
+            "within a domain synchronization stays fast with the object that domains share: 63 to 36 µs",
+            othreads::LOCAL_STAYS_FAST,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig5",
         stands: "OThreads (1993), Figure 5",
         title: "spin locks by 1 to 20 threads that now and then meet in another domain",
-        says: "linear for user-level threads, bad where spinning threads take the processor of a holder",
+        says: "user-level threads, and kernel threads that give way, are linear; kernel threads that spin on degrade",
         to: "one user-level thread",
         sources: &[source("othreads-fig5", &[], "bench/src/othreads")],
         lines: &[
@@ -181,7 +251,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim(
+            "user-level threads, and kernel threads that give way, are linear; kernel threads that spin on degrade",
+            othreads::SPINLOCKS,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig6",
@@ -193,7 +266,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &ELAPSED,
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim(
+            "user-level threads are more than ten times as fast as a kernel thread for each",
+            othreads::BARRIERS,
+        )],
     },
     PaperExperiment {
         id: "othreads.fig7",
@@ -205,7 +281,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         lines: &ELAPSED,
         base: PaperBase::First,
         only_paper: &[],
-        judge: None,
+        claims: &[claim("comparable to a kernel thread for each", othreads::CALLS)],
     },
     PaperExperiment {
         id: "psyche.table1",
@@ -223,13 +299,13 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::InRow("local_on_ns", "paper_local_on_ns"),
         only_paper: &[],
-        judge: Some(judges::INVOCATION),
+        claims: &[claim("an invocation costs less than remote access with its locks", psyche::INVOCATION)],
     },
     PaperExperiment {
         id: "psyche.fig3",
         stands: "Psyche (1993), Figure 3",
         title: "the share of locks in an operation's latency, in percent",
-        says: "locks take a tenth to a half",
+        says: "locks take a twentieth of each operation or more, and up to a half",
         to: "a hundredth",
         sources: &[source("psyche", &["table1"], "bench/src/psyche")],
         lines: &[
@@ -239,7 +315,10 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TENTH),
+        claims: &[claim(
+            "locks take a twentieth of each operation or more, and up to a half",
+            psyche::TWENTIETH,
+        )],
     },
     PaperExperiment {
         id: "psyche.fig4",
@@ -254,7 +333,7 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::HALF),
+        claims: &[claim("remote access is half of the latency or more", psyche::HALF)],
     },
     PaperExperiment {
         id: "psyche.fig5",
@@ -270,7 +349,75 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::BELOW_HUNDRED),
+        claims: &[claim(
+            "an invocation costs less, but where short operations need no locks",
+            psyche::BELOW_HUNDRED,
+        )],
+    },
+    PaperExperiment {
+        id: "psyche.fig5-parts",
+        stands: "Psyche (1993), section 5.3, beside Figure 5",
+        title: "what of an invocation is the wake-up of the home, and what of an access is memory",
+        says: "the overhead of an invocation is fixed, and that of remote access grows with the operation",
+        to: "a hundredth of a remote access with locks",
+        sources: &[source("psyche", &["table1"], "bench/src/psyche")],
+        lines: &[
+            line("invocation: the wake-up", "fig5_wake_up", "paper_fig5_wake_up"),
+            line("invocation: at home", "fig5_at_home", "paper_fig5_at_home"),
+            line("access: memory", "fig5_memory", "paper_fig5_memory"),
+        ],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "finding the tenth element wakes up as dearly as the fifth, and waits longer for memory",
+            psyche::FIXED,
+        )],
+    },
+    PaperExperiment {
+        id: "psyche.levels",
+        stands: "Psyche (1993), section 5.3",
+        title: "an invocation that does nothing: at interrupt level beside process level",
+        says: "56 µs at interrupt level, and 421 at process level",
+        to: "process level",
+        sources: &[source("psyche", &["levels"], "bench/src/psyche")],
+        lines: &[line("interrupt to process level", "ratio", "paper_ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim(
+            "an invocation at interrupt level is faster than one at process level",
+            psyche::INTERRUPT_IS_FASTER,
+        )],
+    },
+    PaperExperiment {
+        id: "psyche.either",
+        stands: "Psyche (1993), section 5.3",
+        title: "the choice between access and invocation by cost, for objects of 1 to 64 lines",
+        says: "which way is cheaper follows from the number of references and the costs of both",
+        to: "the better of both ways",
+        sources: &[source(
+            "psyche",
+            &["either/polling", "either/asleep", "either/busy", "either/stopped"],
+            "bench/src/psyche",
+        )],
+        lines: &[curve("either", "ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("the choice by cost is as good as the better way, up to 15 %", psyche::CHOICE)],
+    },
+    PaperExperiment {
+        id: "psyche.break-even",
+        stands: "Psyche (1993), section 5.3",
+        title: "the number of lines at which access and invocation take as long",
+        says: "remote access is cheaper while (R - 1)n < C: up to 11 references against interrupt level",
+        to: "a line, or a reference",
+        sources: &[source("psyche", &["break-even"], "bench/src/psyche")],
+        lines: &[curve("measured", "measured_lines"), curve("predicted", "predicted_lines")],
+        base: PaperBase::Ratios,
+        only_paper: &[
+            ("against interrupt level", 11.0),
+            ("against process level, without locks saved", 71.0),
+        ],
+        claims: &[claim("both ways take as long where R and C predict it", psyche::BREAK_EVEN)],
     },
     PaperExperiment {
         id: "psyche.slowdown",
@@ -285,19 +432,82 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::LEAVES_ALONE),
+        claims: &[claim(
+            "remote access leaves the home alone, and an invocation at interrupt level takes its processor",
+            psyche::LEAVES_ALONE,
+        )],
     },
     PaperExperiment {
         id: "raven.sync",
         stands: "Raven (1993), section 3.1",
         title: "send, receive and reply over a synchronous port, by 1 and 10 threads on each side",
         says: "ten threads on each side get slower on several processors",
-        to: "a call that does nothing",
+        to: "a message by one thread on each side, on two processors",
         sources: &[source("raven", &["sync"], "bench/src/raven")],
-        lines: &[curve("message", "ratio")],
+        lines: &[curve("message", "ns")],
+        base: RAVEN_MESSAGE,
+        only_paper: &[],
+        claims: &[
+            claim("ten threads on each side get slower on several processors", raven::TEN_BY_TEN),
+            claim(
+                "one processor is the worst case for one thread on each side",
+                raven::ONE_PROCESSOR_IS_WORST,
+            ),
+        ],
+    },
+    PaperExperiment {
+        id: "raven.latency",
+        stands: "Raven (1993), section 5.1.1",
+        title: "the quickest, the usual and the slowest message over a synchronous port",
+        says: "42 µs at best, 90 on average, 120 the slowest on two processors, 145 on one",
+        to: "the quickest message",
+        sources: &[source("raven", &["sync"], "bench/src/raven")],
+        lines: &[
+            line("the quickest", "quickest_ns", "paper_quickest_ns"),
+            line("the usual one", "ns", "paper_ns"),
+            line("the slowest", "slowest_ns", "paper_slowest_ns"),
+        ],
+        base: PaperBase::Row {
+            case: "sync/two-processors",
+            threads: Some(1),
+            ours: "quickest_ns",
+            paper: "paper_quickest_ns",
+        },
+        only_paper: &[],
+        claims: &[claim(
+            "with two processors the slowest message takes three times as long as the quickest",
+            raven::QUICKEST_TO_SLOWEST,
+        )],
+    },
+    PaperExperiment {
+        id: "raven.kernel",
+        stands: "Raven (1993), section 5.1",
+        title: "kernel entries and wake-ups of a message over a synchronous port",
+        says: "none in the best case, two in the worst, about one on average (the abstract: one for two messages)",
+        to: "one",
+        sources: &[source("raven", &["sync"], "bench/src/raven")],
+        lines: &[
+            line("kernel entries", "kernel_entries_per_call", "paper_kernel_entries"),
+            curve("wake-ups", "signals_per_message"),
+        ],
         base: PaperBase::Ratios,
         only_paper: &[],
-        judge: Some(judges::TEN_BY_TEN),
+        claims: &[claim(
+            "a message enters the kernel never at best, and twice at worst",
+            raven::KERNEL_ENTRIES,
+        )],
+    },
+    PaperExperiment {
+        id: "raven.signals",
+        stands: "Raven (1993), section 2",
+        title: "a task signal, and the signal with which its handler answers",
+        says: "a signal to a task that runs, or to an idle processor, makes no system call",
+        to: "a call that does nothing",
+        sources: &[source("raven", &["signal/two-processors", "signal/one-processor"], "bench/src/raven")],
+        lines: &[curve("signal and answer", "ratio")],
+        base: PaperBase::Ratios,
+        only_paper: &[],
+        claims: &[claim("with two processors no signal makes a system call", raven::SILENT_SIGNALS)],
     },
     PaperExperiment {
         id: "raven.async",
@@ -311,9 +521,9 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
             "bench/src/raven",
         )],
         lines: &[curve("message", "ns")],
-        base: PaperBase::Row { case: "sync/two-processors", threads: Some(1), ours: "ns", paper: "paper_ns" },
+        base: RAVEN_MESSAGE,
         only_paper: &[],
-        judge: Some(judges::MUCH_FASTER),
+        claims: &[claim("much faster than send, receive and reply", raven::MUCH_FASTER)],
     },
     PaperExperiment {
         id: "raven.interrupts",
@@ -323,12 +533,15 @@ pub(super) static EXPERIMENTS: &[PaperExperiment] = &[
         to: "the runtime's own handler",
         sources: &[source(
             "devices",
-            &["interrupt/runtime", "interrupt/running", "interrupt/asleep"],
+            &["interrupt/runtime", "interrupt/running", "interrupt/other-task", "interrupt/asleep"],
             "bench/src/devices",
         )],
         lines: &[line("handler", "ns", "paper_ns")],
         base: row("interrupt/runtime"),
         only_paper: &[],
-        judge: Some(judges::TWICE),
+        claims: &[
+            claim("a handler of a task that runs costs about twice the system's own", raven::TWICE),
+            claim("a handler whose task has to be switched in costs most", raven::SWITCHED_IN),
+        ],
     },
 ];

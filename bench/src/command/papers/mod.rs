@@ -177,6 +177,9 @@ impl MachineReport {
                 let holds = if verdict.holds { "yes" } else { "no" };
                 writeln!(out, "{:<18}{holds:<5}{}: {}", experiment.id, verdict.claim, verdict.because)?;
             }
+            for claim in &outcome.unjudged {
+                writeln!(out, "{:<18}{:<5}{claim}: figures are missing", experiment.id, "-")?;
+            }
         }
         Ok(())
     }

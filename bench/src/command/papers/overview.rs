@@ -67,7 +67,7 @@ pub(super) fn page(reports: &[(String, MachineReport)], experiments: &[&PaperExp
 /// What became of an experiment on one machine.
 fn cell(folder: &str, part: &ReportPart) -> String {
     let stale = if is_stale(&part.groups) { " <i>stale</i>" } else { "" };
-    let mark = verdict_mark(&part.outcome.verdicts);
+    let mark = verdict_mark(&part.outcome);
     format!("<a href=\"{}/index.html#{}\">{mark}</a>{stale}", escaped(folder), part.experiment.id)
 }
 

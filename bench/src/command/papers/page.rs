@@ -3,7 +3,7 @@
 use super::experiment::PaperExperiment;
 use super::origin::{ReportOrigin, RowGroup};
 use super::plot::{number, plot};
-use super::points::{PaperPoint, PaperVerdict};
+use super::points::{PaperOutcome, PaperPoint};
 use super::{MachineReport, ReportPart};
 use std::fmt::Write;
 use underpass_bench::{Machine, MachineSettings};
@@ -96,13 +96,13 @@ fn contents(page: &mut String, parts: &[ReportPart], missing: &[&PaperExperiment
     let _ = writeln!(
         page,
         "<p>{all} claims of the papers are judged by these figures: {held} hold today (✓), and {} do not (✗). \
-         A part with a dot (·) has none. Rows are <i>stale</i> if the code has changed since they were \
-         measured.</p>\n<ul class=\"contents\">",
+         A part with a dot (·) has none, or one for which figures are missing. Rows are <i>stale</i> if \
+         the code has changed since they were measured.</p>\n<ul class=\"contents\">",
         all - held
     );
     for ReportPart { experiment, outcome, groups } in parts {
         let (id, title) = (experiment.id, escaped(experiment.title));
-        let mark = verdict_mark(&outcome.verdicts);
+        let mark = verdict_mark(outcome);
         let stands = escaped(experiment.stands);
         let stale = if is_stale(groups) { ", <i>stale</i>" } else { "" };
         let _ = writeln!(
@@ -123,11 +123,12 @@ pub(super) fn is_stale(groups: &[RowGroup]) -> bool {
 }
 
 /// What became of the claims of a part.
-pub(super) fn verdict_mark(verdicts: &[PaperVerdict]) -> &'static str {
-    match verdicts {
+pub(super) fn verdict_mark(outcome: &PaperOutcome) -> &'static str {
+    match &outcome.verdicts[..] {
+        verdicts if verdicts.iter().any(|verdict| !verdict.holds) => DOES_NOT,
         [] => "·",
-        verdicts if verdicts.iter().all(|verdict| verdict.holds) => HOLDS,
-        _ => DOES_NOT,
+        _ if !outcome.unjudged.is_empty() => "·",
+        _ => HOLDS,
     }
 }
 
@@ -183,7 +184,11 @@ fn part(page: &mut String, part: &ReportPart) {
         let (claim, because) = (escaped(&verdict.claim), escaped(&verdict.because));
         let _ = writeln!(page, "<p>{mark} <b>{claim}</b>: {word}, because {because}.</p>");
     }
-    if outcome.verdicts.is_empty() {
+    for claim in &outcome.unjudged {
+        let _ =
+            writeln!(page, "<p>· <b>{}</b>: not judged, because figures are missing.</p>", escaped(claim));
+    }
+    if outcome.verdicts.is_empty() && outcome.unjudged.is_empty() {
         page.push_str("<p>The figures stand for themselves: no claim is judged.</p>\n");
     }
     if outcome.points.iter().all(|point| point.ours.is_none()) {

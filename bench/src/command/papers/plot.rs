@@ -41,7 +41,7 @@ fn curves(points: &[PaperPoint]) -> Vec<Curve> {
     for point in points {
         let Some(x) = point.x.filter(|x| *x > 0.0) else { continue };
         // `figures/C1S1, T = 4` is a point of `C1S1`, and `20` is one of its line.
-        let name = match point.at.split_once(", T = ") {
+        let name = match point.at.split_once(", T = ").or_else(|| point.at.split_once(", lines = ")) {
             Some((case, _)) => case.rsplit('/').next().unwrap_or(case),
             None => &point.line,
         };
@@ -156,7 +156,7 @@ fn lines(page: &mut String, experiment: &PaperExperiment, curves: &[Curve]) {
     let to = escaped(experiment.to);
     let _ = writeln!(
         page,
-        "</svg>\n<figcaption>Up: the ratio to {to}. Across: threads or processors. Both axes are logarithmic. \
+        "</svg>\n<figcaption>Up: the ratio to {to}. Across: threads, processors or cache lines. Both axes are logarithmic. \
          Lines are today's figures. {squares}<br>"
     );
     for (number, curve) in curves.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Ratios of an experiment, ours and the paper's, from the rows of its benchmark.
 
-use super::experiment::{PaperBase, PaperExperiment, PaperSource};
+use super::experiment::{PaperBase, PaperClaim, PaperExperiment, PaperSource};
+use super::judges::PaperFigures;
 use serde::Serialize;
 use underpass_bench::Row;
 
@@ -35,22 +36,20 @@ pub(super) struct PaperVerdict {
 pub(super) struct PaperOutcome {
     pub(super) points: Vec<PaperPoint>,
     pub(super) verdicts: Vec<PaperVerdict>,
+    /// Claims that are not judged, because figures are missing.
+    pub(super) unjudged: Vec<String>,
     /// Cases without figures, and why.
     pub(super) skipped: Vec<(String, String)>,
 }
 
 /// A figure of a row, by its name in the JSON.
-fn figure(row: &Row, name: &str) -> Option<f64> {
+pub(super) fn figure(row: &Row, name: &str) -> Option<f64> {
     let figures = row.result.as_ref().ok()?;
     match name {
         "ns" => Some(figures.ns),
         "ratio" => Some(figures.ratio),
         _ => figures.more.get(name).or_else(|| figures.detail.get(name))?.as_f64(),
     }
-}
-
-fn word<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
-    row.result.as_ref().ok()?.more.get(name)?.as_str()
 }
 
 /// The outcome of `experiment`, by the rows of its cases.
@@ -67,9 +66,11 @@ pub(super) fn outcome(experiment: &PaperExperiment, rows: &[Row]) -> PaperOutcom
         }
         let threads = figure(row, "T");
         let number = row.case.rsplit('/').next().and_then(|last| last.parse().ok());
-        let at = match threads {
-            Some(threads) => format!("{}, T = {threads}", row.case),
-            None => row.case.clone(),
+        let lines = figure(row, "lines");
+        let at = match (threads, lines) {
+            (Some(threads), _) => format!("{}, T = {threads}", row.case),
+            (None, Some(lines)) => format!("{}, lines = {lines}", row.case),
+            (None, None) => row.case.clone(),
         };
         for line in experiment.lines {
             let (base, paper_base) = base(experiment, rows, row);
@@ -79,17 +80,12 @@ pub(super) fn outcome(experiment: &PaperExperiment, rows: &[Row]) -> PaperOutcom
             outcome.points.push(PaperPoint {
                 at: at.clone(),
                 line: line.name.into(),
-                x: threads.or(number),
+                x: threads.or(lines).or(number),
                 ours: Some(ours),
                 paper: paper.map(|(paper, base)| paper / base),
                 spread: spread(row),
                 rounds: row.result.as_ref().map_or(0, |figures| figures.rounds),
             });
-        }
-        let told = (word(row, "paper_claims"), word(row, "holds_today"), word(row, "because"));
-        if let (Some(claim), Some(holds), Some(because)) = told {
-            let (claim, because) = (claim.into(), format!("{at}: {because}"));
-            outcome.verdicts.push(PaperVerdict { claim, holds: holds == "yes", because });
         }
     }
     for (name, paper) in experiment.only_paper {
@@ -97,10 +93,20 @@ pub(super) fn outcome(experiment: &PaperExperiment, rows: &[Row]) -> PaperOutcom
         let (ours, paper) = (None, Some(*paper));
         outcome.points.push(PaperPoint { at, line, x: None, ours, paper, spread: None, rounds: 0 });
     }
-    if let Some((holds, because)) = experiment.judge.and_then(|judge| judge(&outcome.points)) {
-        outcome.verdicts.push(PaperVerdict { claim: experiment.says.into(), holds, because });
-    }
+    judge(experiment, rows, &mut outcome);
     outcome
+}
+
+/// Judges each claim. What a row says about itself does not count, since it may be older than the
+/// judge.
+fn judge(experiment: &PaperExperiment, rows: &[Row], outcome: &mut PaperOutcome) {
+    for PaperClaim { says, judge } in experiment.claims {
+        let claim = (*says).to_owned();
+        match judge(PaperFigures { points: &outcome.points, rows }) {
+            Some((holds, because)) => outcome.verdicts.push(PaperVerdict { claim, holds, because }),
+            None => outcome.unjudged.push(claim),
+        }
+    }
 }
 
 /// How far the row's ratios lie apart, as parts of their median.
@@ -171,15 +177,18 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_row_may_judge_itself_and_may_be_missing() {
-        let figures = Figures::one(1.0, "one client", 2.0).with("speedup", 2.0).with("paper_speedup", 3.7);
-        let figures =
-            figures.with("paper_claims", "it grows").with("holds_today", "no").with("because", "it does not");
-        let skipped = Row { result: Err("needs 8 CPUs".into()), ..row("fig2/8", Figures::one(1.0, "", 1.0)) };
-        let outcome = outcome(experiment("lrpc.fig2"), &[row("fig2/4", figures), skipped]);
-        assert_eq!((outcome.points[0].x, outcome.points[0].paper), (Some(4.0), Some(3.7)));
-        assert_eq!(outcome.verdicts[0].because, "fig2/4: it does not");
-        assert_eq!(outcome.skipped, [("fig2/8".into(), "needs 8 CPUs".into())]);
+    fn what_a_row_says_about_itself_does_not_count() {
+        let figures = |threads: u64, rate: u64| {
+            let figures = Figures::one(1.0, "two-line", 2.0).with("T", threads).with("calls_per_s", rate);
+            figures.with("paper_claims", "it grows").with("holds_today", "yes").with("because", "it was so")
+        };
+        let of = |threads, rate| row("figures/C1S1", figures(threads, rate));
+        let skipped = Row { result: Err("needs 8 CPUs".into()), ..row("figures/C4S4", figures(1, 1)) };
+        let outcome = outcome(experiment("urpc.fig4"), &[of(1, 10), of(2, 18), of(32, 5), skipped]);
+        let verdicts: Vec<_> = outcome.verdicts.iter().map(|verdict| verdict.holds).collect();
+        assert_eq!(verdicts, [false], "{:?}", outcome.verdicts);
+        assert_eq!(outcome.unjudged.len(), 2, "S = 0 and C = S = 2 are missing: {:?}", outcome.unjudged);
+        assert_eq!(outcome.skipped, [("figures/C4S4".into(), "needs 8 CPUs".into())]);
     }
 
     #[test]

@@ -152,8 +152,12 @@ mod tests {
         let interrupts = experiment("raven.interrupts");
         let rows = recorded.of(interrupts, &machines[0]);
         let told: Vec<_> = rows.iter().map(|(row, source)| (row.case.as_str(), source.is_some())).collect();
-        let expected =
-            [("interrupt/runtime", true), ("interrupt/running", true), ("interrupt/asleep", false)];
+        let expected = [
+            ("interrupt/runtime", true),
+            ("interrupt/running", true),
+            ("interrupt/other-task", false),
+            ("interrupt/asleep", false),
+        ];
         assert_eq!(told, expected);
         assert!(recorded.has(interrupts, &machines[0]) && !recorded.has(interrupts, &machines[1]));
         assert_eq!(recorded.origin(&machines[1]).benches, ["peers"]);
