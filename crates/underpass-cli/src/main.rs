@@ -1,5 +1,5 @@
-//! The `underpass` command: what looks into running processes and calls them, the activation server,
-//! and the doctor.
+//! The `underpass` command: what looks into running processes and calls them, the activation
+//! server, and the doctor.
 //!
 //! *Decides:* the form of the command line. *Must not know:* how the commands work.
 //!

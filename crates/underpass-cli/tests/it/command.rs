@@ -76,7 +76,8 @@ pub fn error(names: &Path, arguments: &[&str]) -> String {
     said
 }
 
-/// The environment variable with the arguments, one a line, of a demo that this executable is to be.
+/// The environment variable with the arguments, one a line, of a demo that this executable is to
+/// be.
 const DEMO: &str = "UNDERPASS_TEST_DEMO";
 
 /// `underpass-demo` with these arguments and names in this directory: this executable again.
