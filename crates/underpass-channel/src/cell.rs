@@ -27,7 +27,7 @@ pub enum PayloadPlace {
     Inline,
     /// In the A-stack of the cell's slot.
     Stack,
-    /// Out of band: an out-of-band message that was passed over the binding's socket has the bytes,
+    /// Out of band: an out-of-band message that was passed over the control socket has the bytes,
     /// or says where they are. It may hold open files as well.
     OutOfBand,
     /// In the slot's overflow buffer that the server has mapped, as the slot's `mapped_overflow`

@@ -33,8 +33,8 @@ pub const COLLECT: u16 = u16::MAX;
 /// Slots of a channel: the most calls under way at once over one channel.
 pub const SLOTS: u32 = 64;
 
-/// The most channels of a binding. It has one, and one more each time that two activations of the
-/// client contend for one. If a client asks for more, the server closes the binding.
+/// The most channels of a connection. It has one, and one more each time that two activations of
+/// the client contend for one. If a client asks for more, the server closes the connection.
 pub const CHANNELS: usize = 16;
 
 /// Lines of a ring: twice as many as slots. The proof gives the reason (`README.md`, *Room*).

@@ -9,13 +9,16 @@ use proc_macro::TokenStream;
 ///
 /// # What it generates
 /// For a trait `FileCache`:
-/// * `FileCacheClient`, the client stub. It implements `FileCache` by calling another process, and
-///   has `import`, `import_within`, `import_resilient`, `import_resilient_with`,
-///   `acknowledge_restart`, `with_deadline`, `abandonable`, `quarantine`, `urgent`,
-///   `when_all_leased`, `counters` and `descriptor`. If this process itself exports the interface,
-///   the stub's calls are direct. Each method `read` has a `read_async` beside it, for async tasks
-///   under any executor. The stub is `Clone + Debug + Send + Sync`, and has the trait's
-///   documentation.
+/// * `FileCacheClient`, the client stub. It implements `FileCache` by calling another process. If
+///   this process itself exports the interface, the stub's calls are direct. Each method `read` has
+///   a `read_async` beside it, for async tasks under any executor. The stub has the trait's
+///   documentation, and is `Clone + Debug + Send + Sync`.
+/// * The stub's own methods. Some make a stub: `import`, `import_within`, `import_apart`,
+///   `import_by`, `import_from`, `import_resilient`, `import_resilient_with`; and, of an
+///   implementation in this process, `new`, `of_service` and `of_handlers` (with the option
+///   `asynchronous`). Others set the terms of calls: `with_deadline`, `abandonable`, `urgent`,
+///   `when_all_leased`, `quarantine`, `measured`. The others concern the binding: `share_with`,
+///   `acknowledge_restart`, `counters`, `descriptor`. There are the constants `ASTACK` and `SIZES`.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for
 ///   `Server::export`. `serve_exclusive` and `serve_sequential` do so for an implementation that is
 ///   not `Sync`: one thread at a time runs it.
@@ -64,23 +67,27 @@ use proc_macro::TokenStream;
 /// numbering for both.
 ///
 /// # A-stacks
-/// Arguments and results of more than 56 bytes lie in an *A-stack* of the binding's shared memory,
-/// one for each call under way (LRPC, 5.2). If the types have a fixed size, the A-stack has the
-/// size of the largest arguments and result. A type without a fixed size gets 32 KiB, and an error
-/// 512 bytes. The procedures of an interface share its A-stacks, which have the size of the
-/// largest.
+/// Up to 48 bytes of arguments and 56 of a result travel in the cache line of the message. More lie
+/// in an *A-stack* of the connection's shared memory, one for each call under way (LRPC, 5.2). If
+/// the types have a fixed size, the interface wants an A-stack of the size of its largest arguments
+/// and result. A type without a fixed size wants 32 KiB, and an error 512 bytes. The A-stacks of a
+/// connection have 32 KiB, or what its first interface wants, if that is more.
 ///
-/// Larger arguments and results go out of band, which costs about ten more system calls.
+/// Still larger arguments and results go out of band, into an *overflow buffer* of up to 64 MiB
+/// that both sides keep for the next ones. To make one takes 12 system calls on both sides
+/// together, and a message over the socket. To use it again takes none. Beyond 64 MiB there is a
+/// file for each call.
+///
 /// `#[underpass(astack = BYTES)]` on a method sets another size, of at most 4 MiB (4,194,304). The
 /// compiler computes all of this: the stub's constants `ASTACK` and `SIZES` contain it. To rely on
 /// a size, write `const _: () = assert!(AdderClient::ASTACK <= 4096);`.
 ///
 /// `#[underpass(calls = N)]` on a method says how many of its calls are expected at once: 1 to 64.
 /// The default is five, or what `#[interface(calls = N)]` sets for all methods. The interface
-/// expects as many as the method that expects most, on each channel of a binding. If that many are
-/// under way, the stub's `when_all_leased` decides: take one more A-stack (the default, up to 64),
-/// wait, or fail. An A-stack that was never needed takes no memory, and the A-stack that was given
-/// back last is leased first.
+/// expects as many as the method that expects most, on each channel of a connection. If that many
+/// are under way, the stub's `when_all_leased` decides: take one more A-stack (the default, up to
+/// 64), wait, or fail. An A-stack that was never needed takes no memory, and the A-stack that was
+/// given back last is leased first.
 ///
 /// `#[underpass(shared)]` on an argument of the type `underpass::Shared<'_>` says that the server
 /// needs no protection from later changes of these bytes. Its handler reads them where the client

@@ -60,7 +60,7 @@ impl Counters {
         self.with(other, u64::wrapping_add)
     }
 
-    /// Adds the counters that tell a further channel of a binding from its first.
+    /// Adds the counters that tell a further channel of a connection from its first.
     pub(crate) fn of_channel(self, further: bool) -> Self {
         match further {
             true => Self { calls_beside: self.calls + self.served, channels_beside: 1, ..self },

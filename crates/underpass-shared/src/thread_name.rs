@@ -1,4 +1,4 @@
-//! LocalDomain-independent names of threads that wait (OThreads, 5.2).
+//! Domain-independent names of threads that wait (OThreads, 5.2).
 
 use crate::layout::{self, MEMBERS};
 use crate::words::RegionWords;

@@ -150,7 +150,7 @@ impl Clerk {
         }
     }
 
-    /// Polls a binding's socket only for its hang-up, while a file thread receives from it.
+    /// Polls a control socket only for its hang-up, while a file thread receives from it.
     pub(crate) fn quieten(&self, socket: impl AsFd, key: u64) {
         self.poller.quieten(socket, key);
     }

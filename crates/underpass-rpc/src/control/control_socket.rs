@@ -1,4 +1,4 @@
-//! The socket of a binding after the binding is made, and what came over it for each channel.
+//! The socket of a connection after it is made, and what came over it for each channel.
 //!
 //! Any thread that needs a message reads the socket; mostly the clerk does. The reader takes the
 //! messages that bring no files, and hands them to the channels' ends. A message that brings files

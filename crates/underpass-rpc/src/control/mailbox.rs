@@ -1,4 +1,4 @@
-//! One channel's part of its binding's socket: what it sends, and what has come and waits for it.
+//! One channel's part of the control socket: what it sends, and what has come and waits for it.
 
 use crate::binding::interface_exchange::GivenRows;
 use crate::binding::limits::ChannelQuota;
@@ -17,7 +17,7 @@ use underpass_os::MOST_FILES;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
-/// One channel end's access to the binding's socket, and its overflow buffers.
+/// One channel end's access to the control socket, and its overflow buffers.
 ///
 /// A sender passes the out-of-band part before it posts the slot's message. So a receiver that has
 /// the slot's message finds the out-of-band part here, or in the socket.

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::Other;
 use underpass_threads::critical;
 
-/// The watch of one binding.
+/// The watch of one connection.
 #[derive(Debug)]
 pub(crate) struct PeerDeathWatch {
-    /// The binding's socket. The kernel knows the process at its other end.
+    /// The control socket. The kernel knows the process at its other end.
     control: Weak<ControlSocket>,
     stage: Mutex<Stage>,
     own: Weak<Self>,

@@ -1,4 +1,4 @@
-//! The events that a binding's socket brought, for the channel's end that they concern.
+//! The events that a control socket brought, for the channel's end that they concern.
 
 use crate::payload::passed_file::PassedFiles;
 use underpass_channel::Tag;
@@ -15,7 +15,7 @@ pub(crate) enum NoTicket {
     NoRoom,
 }
 
-/// The end of a channel. It is told what comes over the binding's socket.
+/// The end of a channel. It is told what comes over the control socket.
 pub(crate) trait HandleEvents: Send + Sync {
     /// Events came.
     fn handle(&self, events: SocketEvents);

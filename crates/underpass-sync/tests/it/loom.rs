@@ -260,7 +260,9 @@ fn a_writer_that_gives_up_lets_readers_in() {
                 *value += 1;
             }
         });
-        let reader = thread::spawn(move || assert!(*b.read().unwrap() <= 1));
+        let reader = thread::spawn(move || {
+            assert_eq!(*b.read().unwrap(), 0, "no writer has it while another thread reads");
+        });
         // While this thread goes on reading: the reader may have waited behind the writer, and
         // behind no other thread.
         reader.join().unwrap();

@@ -74,10 +74,10 @@ fn watchers_see_each_end() {
     }
     impl Switches for Count {
         fn resumes(&self, _: ThreadId) {
-            self.resumed.fetch_add(1, Ordering::Relaxed);
+            self.resumed.fetch_add(1, Ordering::SeqCst);
         }
         fn pauses(&self, _: ThreadId) {
-            self.paused.fetch_add(1, Ordering::Relaxed);
+            self.paused.fetch_add(1, Ordering::SeqCst);
         }
     }
     with_processors(&[1, 2], || {
@@ -91,8 +91,9 @@ fn watchers_see_each_end() {
             }
         }
         loop {
-            let (resumed, paused) =
-                (count.resumed.load(Ordering::Relaxed), count.paused.load(Ordering::Relaxed));
+            // In this order: a thread may resume and pause in between.
+            let paused = count.paused.load(Ordering::SeqCst);
+            let resumed = count.resumed.load(Ordering::SeqCst);
             assert!(paused <= resumed);
             if paused == 100 {
                 break;

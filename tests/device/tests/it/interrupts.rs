@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use underpass::device::{Device, DeviceError, DeviceEvent, DeviceSource, InterruptOutcome};
-use underpass::thread::{checkpoint, no_preempt, on_user_thread, spawn};
+use underpass::device::{
+    Device, DeviceError, DeviceEvent, DeviceSource, InterruptCounts, InterruptOutcome, WaitingMode,
+};
+use underpass::sync::Barrier;
+use underpass::thread::{Builder, checkpoint, no_preempt, on_user_thread, spawn};
 
 /// The registers of `edu`.
 const FACTORIAL: u64 = 0x08;
@@ -47,28 +50,67 @@ fn a_handler_runs_apart_from_all_threads_and_signals_one() {
     assert_eq!(counts.upcalls, 100);
 }
 
+/// Sleeps for each of 100 interrupts of a device of its own, on an activation of its own. Returns
+/// what became of the interrupts once the other thread has had its own as well.
+fn sleep_for_interrupts(both: &Barrier) -> InterruptCounts {
+    let (device, _thread) = edu();
+    let registers = device.map_bar(0).unwrap();
+    let seen = Arc::new(AtomicU64::new(0));
+    let counts = seen.clone();
+    let enabled = device.interrupt(0).unwrap().register_for_waiters(move |upcall| {
+        counts.fetch_add(upcall.interrupts, Ordering::Release);
+        upcall.wake_all();
+        InterruptOutcome::Handled
+    });
+    let (enabled, event) = (enabled.unwrap(), Arc::new(DeviceEvent::new()));
+    enabled.wait_by(WaitingMode::Interrupts);
+    both.wait();
+    for number in 1..=100 {
+        registers.write(RAISE, 1u32).unwrap();
+        enabled.wait(&event, far(), || (seen.load(Ordering::Acquire) >= number).then_some(())).unwrap();
+    }
+    both.wait();
+    enabled.counts()
+}
+
+/// If upcalls went to any activation, at most one of the two threads would meet its own.
 #[test]
 fn interrupts_reach_the_activation_of_the_thread_that_waits() {
     let _dog = watchdog();
+    let both = Arc::new(Barrier::new(2));
+    let threads = [(); 2].map(|()| {
+        let both = both.clone();
+        Builder::new().dedicated().spawn(move || sleep_for_interrupts(&both)).unwrap()
+    });
+    for counts in threads.map(|thread| thread.join().unwrap()) {
+        assert_eq!((counts.interrupts, counts.blocked, counts.polled), (100, 100, 0));
+        assert!(counts.met > 0, "{counts:?}");
+    }
+}
+
+/// The device says by itself when it is ready, and polling may end a wait before an interrupt does.
+#[test]
+fn a_wait_for_a_result_ends_with_the_result() {
+    let _dog = watchdog();
     let (device, _thread) = edu();
-    let met = spawn(move || {
+    let results = spawn(move || {
         let registers = device.map_bar(0).unwrap();
         let enabled = device.interrupt(0).unwrap().register_for_waiters(|upcall| {
             upcall.wake_all();
             InterruptOutcome::Handled
         });
         let (enabled, event) = (enabled.unwrap(), Arc::new(DeviceEvent::new()));
-        for number in 1..=200u32 {
+        let results = (1..=200u32).map(|number| {
             registers.write(STATUS, 0x80u32).unwrap();
-            registers.write(FACTORIAL, number).unwrap();
+            registers.write(FACTORIAL, number % 13).unwrap();
             let ready = || (registers.read::<u32>(STATUS).ok()? & 1 == 0).then_some(());
             enabled.wait(&event, far(), ready).unwrap();
-        }
-        enabled.counts()
+            registers.read::<u32>(FACTORIAL).unwrap()
+        });
+        results.collect::<Vec<_>>()
     });
-    let counts = met.join().unwrap();
-    assert_eq!(counts.polled + counts.blocked, 200);
-    assert!(counts.met <= counts.upcalls, "{counts:?}");
+    let factorial = |number: u32| (1..=number).product::<u32>();
+    assert_eq!(results.join().unwrap(), (1..=200).map(|number| factorial(number % 13)).collect::<Vec<_>>());
 }
 
 /// A thread waits for interrupts that come at any moment: none is lost.

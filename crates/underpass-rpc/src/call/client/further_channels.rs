@@ -1,11 +1,11 @@
-//! The further channels of a binding, so that each activation that calls over it can have one of
+//! The further channels of a connection, so that each activation that calls over it can have one of
 //! its own.
 //!
-//! A binding begins with one channel, and most bindings stay so. If activations contend for it, the
-//! client asks the server for another channel over the first one's socket. The clerk receives the
-//! answer; meanwhile all callers go on as before. Each channel has a region of its own, and an end
-//! of its own on each side. Each is polled, made dormant and donates as if it were a binding's only
-//! channel. All channels of a binding share its socket and its end.
+//! A connection begins with one channel, and most connections stay so. If activations contend for
+//! it, the client asks the server for another channel over the first one's socket. The clerk
+//! receives the answer; meanwhile all callers go on as before. Each channel has a region of its
+//! own, and an end of its own on each side. Each is polled, made dormant and donates as if it were
+//! the only channel. All channels of a connection share its socket and its end.
 
 use super::ClientEnd;
 use crate::call::thread_index::{THREAD_INDEXES, thread_index};
