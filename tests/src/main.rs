@@ -84,10 +84,11 @@ use std::time::Duration;
 use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
     Accounts, Adds, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
-    JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
-    RelayAsync, Safe, Scales, Shelf, SinkClient, Slow, SlowAsync, SlowClient, Store, Subject, Tight,
-    Transaction, Unlike, Vault, VaultClient, Waiting, Weigher, Worker, WorkerClient, add_from_threads, all,
-    call_by_order, call_slowly, churn, crowd, obey, one_thread, switches_of, until, withhold,
+    JobsClient, Ledger, LedgerClient, Lodger, Lodgings, Memory, Other, Porch, Porter, PorterClient, Probe,
+    ProbeClient, Relay, RelayAsync, Safe, Scales, Shelf, SinkClient, Slow, SlowAsync, SlowClient, Store,
+    Subject, Tight, Transaction, Unlike, Vault, VaultClient, Waiting, Weigher, Worker, WorkerClient,
+    add_from_threads, all, call_by_order, call_slowly, churn, crowd, obey, one_thread, switches_of, until,
+    withhold,
 };
 
 /// Holds interfaces of a vault, and obeys: each line of the input is an order, and each line of the

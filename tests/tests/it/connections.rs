@@ -141,8 +141,8 @@ fn one_donation_serves_the_calls_over_three_interfaces() {
     assert!(one > several, "{one} rounds took one donation, {several} took several");
 }
 
-/// Makes six calls over each interface at once. All callers live on one activation. When the last of
-/// them waits, the processor is donated. Returns how many donations the connection has given.
+/// Makes six calls over each interface at once. All callers live on one activation. When the last
+/// of them waits, the processor is donated. Returns how many donations the connection has given.
 fn donations_of_a_round(clients: &[ProbeClient]) -> u64 {
     let clients = clients.to_vec();
     let round = thread::spawn(move || {
