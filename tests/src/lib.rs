@@ -15,6 +15,7 @@ mod entries;
 mod jobs;
 mod ledger;
 mod locked_pair;
+mod lodger;
 mod numbers;
 mod obedient;
 mod office;
@@ -51,6 +52,7 @@ pub use ledger::{
     add_from_threads,
 };
 pub use locked_pair::{count_pair_up, permits_of, repaired};
+pub use lodger::{Lodger, LodgerClient, Lodgings};
 pub use numbers::Numbers;
 pub use obedient::ObedientProcess;
 pub use office::{Office, OfficeAsync, OfficeClient, OfficeCounts, Teller, office};

@@ -7,7 +7,7 @@
 //!   beyond its end. The second form replaces the current server, and the third has bindings that
 //!   expire soon. The server says that its state is N.
 //! * `shared`: exports a `Probe` that may be passed on.
-//! * `probe`, `other`, `tight`, `scales`, `worker` or `shelf`: exports that interface.
+//! * `probe`, `other`, `tight`, `scales`, `worker`, `lodger` or `shelf`: exports that interface.
 //! * `import`: imports NAME and calls it once.
 //! * `execute`: imports NAME, calls it once and becomes a `cat`.
 //! * `exhaust`: imports NAME and opens as many files as it may. It prints the results of imports,
@@ -84,10 +84,11 @@ use std::time::Duration;
 use underpass::{CallError, Handler, Limits, Server, thread};
 use underpass_tests::{
     Accounts, Adds, Board, Deep, Diligent, Diver, Entries, Files, Forwards, Gate, Gathering, Hall, Jobs,
-    JobsClient, Ledger, LedgerClient, Memory, Other, Porch, Porter, PorterClient, Probe, ProbeClient, Relay,
-    RelayAsync, Safe, Scales, Shelf, SinkClient, Slow, SlowAsync, SlowClient, Store, Subject, Tight,
-    Transaction, Unlike, Vault, VaultClient, Waiting, Weigher, Worker, WorkerClient, add_from_threads, all,
-    call_by_order, call_slowly, churn, crowd, obey, one_thread, switches_of, until, withhold,
+    JobsClient, Ledger, LedgerClient, Lodger, Lodgings, Memory, Other, Porch, Porter, PorterClient, Probe,
+    ProbeClient, Relay, RelayAsync, Safe, Scales, Shelf, SinkClient, Slow, SlowAsync, SlowClient, Store,
+    Subject, Tight, Transaction, Unlike, Vault, VaultClient, Waiting, Weigher, Worker, WorkerClient,
+    add_from_threads, all, call_by_order, call_slowly, churn, crowd, obey, one_thread, switches_of, until,
+    withhold,
 };
 
 /// Holds interfaces of a vault, and obeys: each line of the input is an order, and each line of the
@@ -146,6 +147,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(Server::new().export(name, Probe::serve(Subject::default()).shareable()).run()?);
         }
         "other" => Other::serve(Unlike),
+        "lodger" => Lodger::serve(Lodgings::default()),
         // Exports so many interfaces: the first as `name`, the others as `name-1` and so on.
         "many" => {
             let more = number()?.parse::<usize>()?;

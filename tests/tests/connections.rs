@@ -127,42 +127,44 @@ fn a_further_import_takes_less_than_a_kibibyte_a_side() {
 
 #[test]
 fn one_donation_serves_the_calls_over_three_interfaces() {
-    /// Threads for each interface.
-    const THREADS: usize = 6;
     let _watchdog = Watchdog::new("one_donation_serves_the_calls_over_three_interfaces");
     let _alone = alone();
     let (_server, names) = many("donated", 3, |command| {
         command.env("UNDERPASS_PROCESSORS", "0");
     });
     let clients = import(&names);
-    until("a processor to be taken", || {
-        clients[0].null().unwrap();
-        (clients[0].donations().unwrap().1 > 0).then_some(())
+    // Rounds that one donation has served, and rounds that took several.
+    let (mut one, mut several) = (0, 0);
+    // On a busy machine the server's own processor serves some rounds, and a listener is late.
+    until("a hundred rounds with a donation", || {
+        match donations_of_a_round(&clients) {
+            0 => {}
+            1 => one += 1,
+            _ => several += 1,
+        }
+        (one + several == 100).then_some(())
     });
-    // All threads live on one activation. When the last of them waits, the processor is donated for
-    // the calls of all.
-    let (calls, given, taken) = thread::spawn(move || {
-        let counts = || {
-            let calls = clients.iter().map(|client| client.counters().calls).sum::<u64>();
-            (calls, clients[0].counters().donations_given, clients[0].counters().bytes_in)
+    assert!(one > several, "{one} rounds took one donation, {several} took several");
+}
+
+/// Makes six calls over each interface at once. All callers live on one activation. When the last
+/// of them waits, the processor is donated. Returns how many donations the connection has given.
+fn donations_of_a_round(clients: &[ProbeClient]) -> u64 {
+    let clients = clients.to_vec();
+    let round = thread::spawn(move || {
+        let given = || clients.iter().map(|client| client.counters().donations_given).collect::<Vec<_>>();
+        let before = given();
+        let call = |n: usize| {
+            let client = clients[n % clients.len()].clone();
+            thread::spawn(move || client.null().unwrap())
         };
-        let before = counts();
-        let threads: Vec<_> = (0..3 * THREADS)
-            .map(|n| {
-                let client = clients[n % 3].clone();
-                thread::spawn(move || (0..100).for_each(|_| client.null().unwrap()))
-            })
-            .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let now = counts();
-        assert!(clients.iter().all(|client| client.counters().donations_given == now.1), "of the connection");
-        (now.0 - before.0, now.1 - before.1, now.2 - before.2)
-    })
-    .join()
-    .unwrap();
-    assert_eq!((calls, taken > 0), (300 * THREADS as u64, true));
-    // Three connections would need three donations for each round of calls.
-    assert!(3 * given < calls, "{given} donations for {calls} calls");
+        let callers: Vec<_> = (0..6 * clients.len()).map(call).collect();
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        let now = given();
+        assert!(now.iter().all(|each| *each == now[0]), "{now:?}: they are those of the connection");
+        now[0] - before[0]
+    });
+    round.join().unwrap()
 }
 
 #[test]

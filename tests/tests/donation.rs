@@ -8,7 +8,9 @@ use underpass::{Abandon, CallError, Outcome, thread};
 use underpass_harness::skip;
 use underpass_os::cpu;
 use underpass_os::thread::current;
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
+use underpass_tests::{
+    Lodger, LodgerClient, Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until,
+};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -47,6 +49,22 @@ fn a_server_without_processors_serves_on_its_callers() {
         now.saturating_sub(returned) <= cpu::allowed().unwrap().len() as u64,
         "but the one of this call, {now} - {returned}"
     );
+}
+
+/// URPC, 3.1.3: the processor returns when all calls of its client have replies, whatever else the
+/// server could run on it. The server has no processor of its own that could be idle, and its
+/// listener always has a ready thread. So nothing but the replies returns the processor.
+#[test]
+fn a_processor_returns_when_all_calls_have_replies() {
+    let _watchdog = Watchdog::new("a_processor_returns_when_all_calls_have_replies");
+    let server = ServerProcess::start_with(SERVER, &Room::name("lodger"), "lodger", without_processors);
+    let client = LodgerClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    for stayed in 1..=20 {
+        client.stay().unwrap();
+        until("the thread to see that a processor was returned", || {
+            (client.ended().unwrap() == stayed).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn frame_b_of_the_user(out: &mut String) {
     std::hint::black_box(out);
 }
 
-/// Whether a backtrace shows the loop of an activation: `run` of the scheduler, however it is named.
+/// Whether a backtrace shows the loop of an activation: `run` of the scheduler, in any spelling.
 fn has_loop(trace: &str) -> bool {
     let lines: Vec<&str> = trace.lines().map(str::trim_end).collect();
     lines.windows(2).any(|frame| frame[0].ends_with("run") && frame[1].contains("/sched/scheduler.rs:"))
