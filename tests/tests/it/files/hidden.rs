@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use underpass::{CallError, Outcome, thread};
+use underpass_harness::skip;
 use underpass_os::Connected;
 use underpass_tests::{Files, Room, ServerProcess, Shelf, ShelfClient, Watchdog, regions_of, until};
 
@@ -64,7 +65,7 @@ fn is_told() -> bool {
 fn a_client_that_passes_its_own_end_does_not_hide_its_death() {
     let _watchdog = Watchdog::new("a_client_that_passes_its_own_end_does_not_hide_its_death");
     if !is_told() {
-        return;
+        skip!("this kernel does not tell which process is at the other end of a socket");
     }
     let scene = Scene::new("hidden-clients");
     for how in KEPT {
@@ -83,7 +84,7 @@ fn a_client_that_passes_its_own_end_does_not_hide_its_death() {
 fn a_client_whose_message_never_comes_does_not_hide_its_death() {
     let _watchdog = Watchdog::new("a_client_whose_message_never_comes_does_not_hide_its_death");
     if !is_told() {
-        return;
+        skip!("this kernel does not tell which process is at the other end of a socket");
     }
     let scene = Scene::new("hidden-unsent");
     for _ in 0..10 {
@@ -100,7 +101,7 @@ fn a_client_whose_message_never_comes_does_not_hide_its_death() {
 fn a_server_that_gives_its_own_end_does_not_hide_its_death() {
     let _watchdog = Watchdog::new("a_server_that_gives_its_own_end_does_not_hide_its_death");
     if !is_told() {
-        return;
+        skip!("this kernel does not tell which process is at the other end of a socket");
     }
     for how in KEPT {
         let name = Room::name(&format!("hidden-server-{how}"));
@@ -150,7 +151,7 @@ fn a_socket_of_a_living_peer_is_a_file_like_others() {
 fn a_socket_is_refused_where_its_senders_death_could_not_be_heard() {
     let _watchdog = Watchdog::new("a_socket_is_refused_where_its_senders_death_could_not_be_heard");
     if !is_told() {
-        return;
+        skip!("this kernel does not tell which process is at the other end of a socket");
     }
     let name = Room::name("hidden-poor");
     let mut command = Command::new("sh");
