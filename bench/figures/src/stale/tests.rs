@@ -23,9 +23,10 @@ impl CommitHistory for Line {
     }
 
     fn changed_since(&self, commit: &str, rooms: &[&str]) -> Option<String> {
-        let changed = self.changed_after.iter().filter(|(after, _)| **after >= commit).map(|(_, file)| *file);
+        let mut changed =
+            self.changed_after.iter().filter(|(after, _)| **after >= commit).map(|(_, file)| *file);
         let in_rooms = |file: &&str| rooms.iter().any(|room| file.starts_with(room));
-        changed.filter(in_rooms).next().map(str::to_owned)
+        changed.find(in_rooms).map(str::to_owned)
     }
 }
 
