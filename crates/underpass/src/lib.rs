@@ -219,11 +219,22 @@
 //! ```
 //!
 //! [`thread`] lists the other differences, and [`processors`] says how many threads run at once.
+//!
+//! # Features
+//!
+//! Calls, threads and locks are always there. Each of the features `io`, `port` (ports, signals and
+//! streams), `shared`, `homed` and `service` adds the module of its name. By `symbols`, dumps name
+//! functions, and not just addresses. All of these are on by default. A program that only calls
+//! builds in less time without them: `default-features = false`. The features `device`, `sandbox`
+//! and `serde` are off by default.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "homed")]
 pub use objects::object;
-pub use underpass_macros::{RegionLayout, Shareable, Wire, interface};
+#[cfg(feature = "shared")]
+pub use underpass_macros::{RegionLayout, Shareable};
+pub use underpass_macros::{Wire, interface};
 /// # Examples
 /// A server gives numbers to jars. Its successor learns them again from the client's hook. A client
 /// without a hook is told about the restart.
@@ -387,6 +398,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub mod estacks;
 pub mod metrics;
+#[cfg(feature = "homed")]
 mod objects;
 pub mod processors;
 pub mod thread;
@@ -445,7 +457,9 @@ pub mod sync {
     pub use underpass_sync::*;
 }
 
+#[cfg(feature = "homed")]
 pub mod homed;
+#[cfg(feature = "shared")]
 pub mod shared;
 
 /// What a process shows of the names that it exports, and calls of interfaces without their traits.
@@ -491,6 +505,7 @@ pub mod inspect {
 /// # server.join().unwrap()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[cfg(feature = "io")]
 pub mod io {
     pub use underpass_io::*;
 }
@@ -500,6 +515,7 @@ pub mod io {
 /// A call waits until a handler has replied. A message to a port does not: its sender goes on as
 /// soon as there is room, and the owner receives when it likes. Senders to a [synchronous
 /// port](sync) wait for a reply, which the owner gives when it likes.
+#[cfg(feature = "port")]
 pub mod port {
     #[doc(inline)]
     pub use underpass_port::*;
@@ -510,6 +526,7 @@ pub mod port {
 ///
 /// The transport is a crate of its own: `underpass-grpc`, in its module `remote`.
 pub mod remote {
+    #[cfg(feature = "port")]
     #[doc(inline)]
     pub use underpass_port::remote::*;
     #[doc(inline)]
@@ -518,12 +535,14 @@ pub mod remote {
 
 /// Servers under a service manager, such as systemd: it hears that a server is ready, stops, and is
 /// alive. The sockets that it passes are [`Server::socket_activation`].
+#[cfg(feature = "service")]
 pub mod service {
     #[doc(inline)]
     pub use underpass_service::*;
 }
 
 /// Streams: arguments and results of a call that come item by item, in either direction.
+#[cfg(feature = "port")]
 pub mod stream {
     #[doc(inline)]
     pub use underpass_port::stream::*;
@@ -589,12 +608,14 @@ pub use underpass_wire::{Decode, Encode, Returned};
 /// For generated code; not for use by hand, and subject to change.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "homed")]
     pub use underpass_homed as homed;
     pub use underpass_rpc::{
         Abandon, AllLeased, CallError, CarriedError, Counters, DetachedCall, Dispatch, DispatchLocal,
         Exclusive, FromCallError, Handler, HandlerCall, ImportError, IncomingCall, LocalCall, Policy,
         ProcedureCall, Refused, ResultOf, Service, ShareError, Spawn, Stub, remote::RemoteTransport,
     };
+    #[cfg(feature = "shared")]
     pub use underpass_shared as shared;
     pub use underpass_wire as wire;
 }

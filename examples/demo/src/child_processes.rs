@@ -78,14 +78,9 @@ impl<'a> ChildProcesses<'a> {
     /// If it cannot be started.
     pub fn start(&mut self, domain: DemoDomain, task: &ChildTask) -> Result<Member> {
         let program = std::env::current_exe().context("can't find this program's file")?;
-        let role = match domain {
-            DemoDomain::Editor => "editor",
-            DemoDomain::Windows => "windows",
-            DemoDomain::Files => "files",
-        };
         let mut child = Command::new(program)
             .arg0(format!("underpass-demo: {domain}"))
-            .args(["--role", role])
+            .args(["--role", domain.role()])
             .env("UNDERPASS_DIR", self.underpass_dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -5,9 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 /// One of the three processes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DemoDomain {
     /// The client.
@@ -16,6 +14,24 @@ pub enum DemoDomain {
     Windows,
     /// FCM in the paper's figure.
     Files,
+}
+
+impl DemoDomain {
+    /// The one of this name on the command line.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let all = [Self::Editor, Self::Windows, Self::Files];
+        let found = all.into_iter().find(|domain| domain.role() == name);
+        found.ok_or_else(|| format!("the demo has no process called {name:?}"))
+    }
+
+    /// Its name on the command line.
+    pub(crate) fn role(self) -> &'static str {
+        match self {
+            Self::Editor => "editor",
+            Self::Windows => "windows",
+            Self::Files => "files",
+        }
+    }
 }
 
 /// A thread of the editor.

@@ -24,6 +24,7 @@ mod interfaces;
 mod job;
 mod messages;
 mod numbers;
+mod options;
 mod outcome;
 mod over_sockets;
 mod plan;
@@ -41,39 +42,7 @@ mod timeline;
 mod traced;
 mod windows;
 
-use std::path::PathBuf;
-
-/// What the command says of itself.
-const ABOUT: &str = "An editor, a window manager and a file cache manager in three processes: the URPC paper's \
-                     Figure 1 on real work";
-
-/// What `underpass-demo` is asked for.
-#[derive(Clone, Debug, clap::Parser)]
-#[command(name = "underpass-demo", version, about = ABOUT, long_about = None)]
-pub struct DemoOptions {
-    /// The file to edit a copy of; without it, the demo makes a text of some MB
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// Print everything as one JSON object, and nothing else, on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Draw the timeline into this file
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
-    /// A smaller text and fewer rounds: about three seconds
-    #[arg(long)]
-    pub quick: bool,
-    /// Serve the file cache and the windows of the demo, for `underpass ls`, `describe`, `call` and
-    /// `top` to look at
-    #[arg(long, requires = "file", conflicts_with_all = ["json", "svg", "quick"])]
-    serve: bool,
-    /// Call what another process serves by `--serve`, without a pause
-    #[arg(long, conflicts_with_all = ["file", "json", "svg", "quick", "serve"])]
-    edit: bool,
-    /// What the demo starts this program as
-    #[arg(long, hide = true)]
-    role: Option<event::DemoDomain>,
-}
+pub use options::{DemoOptions, HELP};
 
 /// Runs the demo, or one of its processes.
 ///

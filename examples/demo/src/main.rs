@@ -1,12 +1,28 @@
 //! Three processes that do real work: `cargo run --release -p underpass-demo`.
 #![forbid(unsafe_code)]
 
-use clap::Parser;
 use std::process::ExitCode;
-use underpass_demo::DemoOptions;
+use underpass_demo::{DemoOptions, HELP};
+
+/// The status of a command line that is wrong.
+const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    match underpass_demo::run(&DemoOptions::parse()) {
+    let options = match DemoOptions::read(std::env::args_os().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("underpass-demo: {error}; `underpass-demo --help` lists the options");
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    if options.help || options.version {
+        match options.help {
+            true => print!("{HELP}"),
+            false => println!("underpass-demo {}", env!("CARGO_PKG_VERSION")),
+        }
+        return ExitCode::SUCCESS;
+    }
+    match underpass_demo::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

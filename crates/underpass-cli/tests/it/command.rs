@@ -1,6 +1,5 @@
 //! The command `underpass`, run by a test.
 
-use clap::Parser;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -92,7 +91,7 @@ pub fn demo_with(names: &Path, arguments: &[&str]) -> Command {
 #[test]
 fn is_the_demo_for_another_test() {
     let Ok(arguments) = std::env::var(DEMO) else { return };
-    let options = DemoOptions::parse_from(std::iter::once("underpass-demo").chain(arguments.lines()));
+    let options = DemoOptions::read(arguments.lines().map(Into::into)).unwrap();
     if let Err(error) = underpass_demo::run(&options) {
         eprintln!("underpass-demo: {error:#}");
         std::process::exit(1);

@@ -1,7 +1,6 @@
 //! Backtraces: return addresses, and the names of their places.
 
 use std::collections::HashSet;
-use std::ffi::c_void;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,7 +91,8 @@ fn own(addresses: &[usize]) -> Vec<Place> {
     let mut places = Vec::new();
     for &address in addresses {
         let before = places.len();
-        backtrace::resolve(address as *mut c_void, |symbol| {
+        #[cfg(feature = "symbols")]
+        backtrace::resolve(address as *mut std::ffi::c_void, |symbol| {
             let name = symbol.name().map_or_else(|| format!("{address:#x}"), |name| format!("{name:#}"));
             let (file, line) = (symbol.filename().map(PathBuf::from), symbol.lineno().unwrap_or(0));
             places.push(Place { name, file, line });
