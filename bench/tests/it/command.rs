@@ -288,14 +288,21 @@ fn the_report_of_the_committed_results_has_their_figures_and_machines() {
     let out = directory.path().join(out);
     let output = bench(None, &["papers", "--from", from, "--out", out.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
-    let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+    // The results are of several machines, and each of them has a folder.
+    let overview = std::fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(overview.contains("each machine has a page of its own"), "{overview}");
+    let folders = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders.filter(|path| path.is_dir()).collect();
+    assert!(folders.len() > 1, "{folders:?}");
+    let with = |file: &str| folders.iter().find(|folder| folder.join(file).exists()).unwrap();
+    let page = std::fs::read_to_string(with("urpc.fig3.json").join("index.html")).unwrap();
     for part in
         ["<figure>", "urpc.fig3.json", "processors · a reading", "claims of the papers", "recorded results"]
     {
         assert!(page.contains(part), "the page has no {part}");
     }
     assert!(!page.contains("frequency governor"), "it tells settings of this machine");
-    let told = std::fs::read_to_string(out.join("lrpc.table4.json")).unwrap();
+    let told = std::fs::read_to_string(with("lrpc.table4.json").join("lrpc.table4.json")).unwrap();
     let told: Value = serde_json::from_str(&told).unwrap();
     assert!(told["cpu"].is_string() && told["outcome"]["points"].as_array().unwrap().len() > 4, "{told}");
     let refused = bench(None, &["papers", "--from", from, "--quick"]);
