@@ -295,7 +295,9 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
         // In a cell, in an A-stack, in an overflow buffer and in a file, and then other calls over
         // the same slots.
         for round in 1..=3u8 {
-            for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (64 << 20) + 1] {
+            // What goes through a file takes long to add up without optimization.
+            let in_a_file = (round == 1).then_some((64 << 20) + 1);
+            for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20].into_iter().chain(in_a_file) {
                 let bytes = vec![round; len];
                 let sum = len as u64 * u64::from(round);
                 let call = |ms| {
