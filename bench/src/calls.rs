@@ -11,7 +11,7 @@ use std::time::Duration;
 use underpass::sync::Barrier;
 use underpass::{CallError, Server, Service};
 use underpass_os::clock::{self, now_ns};
-pub(crate) use window::Window;
+pub(crate) use window::TimeWindow;
 
 /// The interface that the client calls.
 #[underpass::interface]

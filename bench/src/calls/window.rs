@@ -17,7 +17,7 @@ const CALLS_A_LOOK: u64 = 16;
 
 /// A window of several threads. The first thread that finds it over ends it for all.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub(crate) struct TimeWindow {
     ns: u64,
     over: Arc<AtomicBool>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct WindowShare {
     pub(crate) ns: u64,
 }
 
-impl Window {
+impl TimeWindow {
     pub(crate) fn of(window: Duration) -> Self {
         Self { ns: window.as_nanos() as u64, over: Arc::default() }
     }
@@ -69,7 +69,7 @@ pub(super) fn ns_of_each(shares: &[WindowShare]) -> Result<f64, BenchError> {
 impl<F: CallFn> Calls<F> {
     /// Lets all threads call for `window`. Returns the ns of so many calls at their rate.
     pub(super) fn call_within(&mut self, window: Duration, operations: u64) -> Result<u64, BenchError> {
-        let window = Window::of(window);
+        let window = TimeWindow::of(window);
         let calls = |shares: &[WindowShare]| shares.iter().map(|share| share.calls).sum();
         let shares = self.together(move |call| window.run(call), calls)?;
         Ok((ns_of_each(&shares)? * operations as f64) as u64)
@@ -82,7 +82,7 @@ impl<F: CallFn> Calls<F> {
         share: u64,
         samples: &mut Vec<f64>,
     ) -> Result<(), BenchError> {
-        let window = Window::of(window);
+        let window = TimeWindow::of(window);
         let work = move |call: &F| {
             let mut taken = Vec::with_capacity(share as usize);
             let mut before = now_ns();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_window() {
-        let window = Window::of(Duration::from_secs(60));
+        let window = TimeWindow::of(Duration::from_secs(60));
         let failed = window.run(|| Err(CallError::NoResources(underpass::Outcome::Unknown, "test".into())));
         assert!(failed.is_err());
         assert_eq!(window.run(|| Ok(())).unwrap().calls, 0, "it is over for the others");

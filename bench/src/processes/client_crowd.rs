@@ -1,6 +1,6 @@
 //! Several client processes that call one server at once, each on a processor of its own.
 
-use crate::calls::{self, Probe, ProbeClient, Window};
+use crate::calls::{self, Probe, ProbeClient, TimeWindow};
 use crate::measure::call_counters::{CallCounters, CrowdCounts};
 use crate::measure::contest::Subject;
 use crate::processes::helper::{Does, Helper, HelperTask, obey};
@@ -51,7 +51,7 @@ fn perform(probe: &ProbeClient, order: &CallerOrder) -> Result<CallerDone, Bench
     };
     calls::warm_up(|| probe.null())?;
     let before = CallCounters::here();
-    let done = Window::of(Duration::from_nanos(*ns)).run(|| probe.null())?;
+    let done = TimeWindow::of(Duration::from_nanos(*ns)).run(|| probe.null())?;
     Ok(CallerDone { calls: done.calls, ns: done.ns, counted: CallCounters::here().since(before) })
 }
 

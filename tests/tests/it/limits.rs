@@ -20,6 +20,7 @@ fn is_root() -> bool {
 
 #[test]
 fn a_users_bindings_are_limited_and_other_users_are_unaffected() {
+    alone!();
     let _watchdog = Watchdog::new("a_user_has_so_many_bindings");
     if !is_root() {
         skip!("only root can become another user");
@@ -54,6 +55,7 @@ fn a_users_bindings_are_limited_and_other_users_are_unaffected() {
 
 #[test]
 fn a_users_memory_is_limited_apart_from_its_bindings() {
+    alone!();
     let _watchdog = Watchdog::new("a_users_memory_is_limited_apart_from_its_bindings");
     let name = Room::name("memory");
     let own = underpass_os::process::user();
@@ -70,6 +72,7 @@ fn a_users_memory_is_limited_apart_from_its_bindings() {
 
 #[test]
 fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
+    alone!();
     let _watchdog = Watchdog::new("one_client_that_opens_thousands");
     if !is_root() {
         skip!("only root can become another user");
@@ -88,6 +91,7 @@ fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
 
 #[test]
 fn calls_beyond_their_users_limit_wait_and_then_run() {
+    alone!();
     let _watchdog = Watchdog::new("calls_beyond_their_users_limit_wait");
     let name = Room::name("calls");
     let receptionist = Receptionist::default();
@@ -116,6 +120,7 @@ fn calls_beyond_their_users_limit_wait_and_then_run() {
 
 #[test]
 fn a_slow_decision_about_one_user_keeps_no_other_out() {
+    alone!();
     let _watchdog = Watchdog::new("a_slow_decision_about_one_user");
     if !is_root() {
         skip!("only root can become another user");

@@ -152,8 +152,7 @@ pub fn faults(package: &str, home: &Path, known: &[Cycle]) -> Vec<String> {
 
 #[test]
 fn paths_are_found_in_groups_and_through_the_root() {
-    let text =
-        "use crate::layers::a::B;\nuse crate::layers::{c, d::{E, f}, G};\nfn x() { crate::layers::h::i() }";
+    let text = "use crate::a::B;\nuse crate::{c, d::{E, f}, G};\nfn x() { crate::h::i() }";
     let found: Vec<_> = paths(text).into_iter().collect();
     assert_eq!(found, ["G", "a", "c", "d", "h"]);
     let root = re_exported("mod a;\npub use a::b::{X, Y as Z};\npub use c::W;\n");

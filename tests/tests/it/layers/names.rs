@@ -65,7 +65,7 @@ pub fn faults(places: &Places, known: &[Namesakes]) -> Vec<String> {
 fn declarations_are_found() {
     assert_eq!(declared("pub struct Slot<'a> {"), Some("Slot"));
     assert_eq!(declared("    pub(crate) enum Kind {"), Some("Kind"));
-    assert_eq!(declared("pub(in crate::layers::a) type List = Vec<u8>;"), Some("List"));
+    assert_eq!(declared("pub(in crate::a) type List = Vec<u8>;"), Some("List"));
     assert_eq!(declared("pub unsafe trait Line: Sync {"), Some("Line"));
     for other in
         ["struct Slot;", "pub fn slot() {", "pub use a::Slot;", "/// pub struct Slot;", "pub struct $name"]

@@ -308,7 +308,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room {
         name: "underpass-figures",
         rooms: &["underpass-os"],
-        outside: Some(&["serde"]),
+        outside: Some(&["serde", "serde_json"]),
         because: "a figure needs its machine and its drawing, whatever was measured",
         ..BARE
     },
