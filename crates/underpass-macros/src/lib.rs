@@ -106,7 +106,7 @@ use proc_macro::TokenStream;
 /// # extern crate self as underpass;
 /// # pub use underpass_macros::{Wire, interface};
 /// # #[allow(dead_code)]
-/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mock/mod.rs")); }
+/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mock.rs")); }
 /// # pub use mock::{CallError, __private};
 /// #[underpass::interface]
 /// pub trait Adder {
@@ -217,7 +217,7 @@ pub fn object(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// # extern crate self as underpass;
 /// # pub use underpass_macros::{Wire, interface};
 /// # #[allow(dead_code)]
-/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mock/mod.rs")); }
+/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mock.rs")); }
 /// # pub use mock::{CallError, __private};
 /// #[derive(Debug, PartialEq, underpass::Wire)]
 /// pub struct Stat {

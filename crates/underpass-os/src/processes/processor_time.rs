@@ -24,7 +24,7 @@ pub struct ThreadTime {
 /// ```
 /// use underpass_os::processor_time::of_threads;
 /// let threads = of_threads(std::process::id())?;
-/// assert!(threads.iter().any(|thread| thread.ran > 0));
+/// assert!(threads.iter().any(|thread| thread.thread == std::process::id()));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn of_threads(pid: u32) -> io::Result<Vec<ThreadTime>> {

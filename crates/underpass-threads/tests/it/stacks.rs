@@ -34,20 +34,20 @@ fn a_closure_has_the_stack_that_it_asks_for_wherever_it_runs() {
         // Neither moves to another kernel thread.
         let all = Rc::new(RefCell::new(Vec::new()));
         let inside = with_stack(32 << 20, || {
-            all.borrow_mut().push((size(), goes_deep(100_000)));
+            all.borrow_mut().push((size(), goes_deep(60_000)));
             let nested = with_stack(1 << 20, size).unwrap();
-            all.borrow_mut().push((nested, goes_deep(100_000)));
+            all.borrow_mut().push((nested, goes_deep(60_000)));
             size()
         });
         assert_eq!((inside.unwrap(), size()), (32 << 20, before));
         all.take()
     };
-    let expected = vec![(32 << 20, 100_000), (1 << 20, 100_000)];
+    let expected = vec![(32 << 20, 60_000), (1 << 20, 60_000)];
     assert_eq!(spawn(deep).join().unwrap(), expected);
     assert_eq!(spawn(move || blocking_here(deep)).join().unwrap(), expected);
     assert_eq!(
-        std::thread::spawn(|| with_stack(8 << 20, || goes_deep(50_000)).unwrap()).join().unwrap(),
-        50_000
+        std::thread::spawn(|| with_stack(8 << 20, || goes_deep(15_000)).unwrap()).join().unwrap(),
+        15_000
     );
 }
 
