@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{Limits, Server};
-use underpass_harness::skip;
+use underpass_harness::{alone, skip};
 use underpass_tests::{
     ANOTHER, PublicRoom, Puppet, Reception, Receptionist, Room, SOMEBODY, Watchdog, until,
 };
