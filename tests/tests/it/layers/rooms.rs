@@ -208,7 +208,6 @@ pub(super) const ROOMS: &[Room] = &[
         tests: &["underpass-harness"],
         outside: Some(&["loom"]),
         because: "it divides processors: it knows neither threads nor calls",
-        ..BARE
     },
     Room {
         name: "underpass-prometheus",

@@ -121,7 +121,7 @@ mod tests {
         };
         assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(90.0 / 42.0, 120.0 / 42.0)), Some(true), "the paper's");
         assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(1.2, 300.0)), Some(false));
-        assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(1.2, 3.1)), Some(true));
+        assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(1.2, 3.13)), Some(true));
         assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(1.2, 3.15)), Some(false));
         assert_eq!(judged(QUICKEST_TO_SLOWEST, &all(1.2, 3.0)[..1]), None);
     }
