@@ -1,8 +1,8 @@
 //! Sockets, pipes, timers and child processes that block one thread and nothing else, with the
 //! names and shapes of [`std::net`] and [`std::process`].
 //!
-//! For other descriptors, [`Async`](io::Async) waits for any one that the kernel
-//! can poll. Put what it can't poll (files, `getaddrinfo`) into [`thread::blocking`].
+//! For other descriptors, [`Async`] waits for any one that the kernel can poll. Put what it can't
+//! poll (files, `getaddrinfo`) into [`thread::blocking`](crate::thread::blocking).
 //!
 //! # Examples
 //! ```

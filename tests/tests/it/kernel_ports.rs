@@ -77,8 +77,8 @@ fn a_message_and_its_reply_interact_twice_at_most() {
         skip!("{NO_STRACE}");
     }
     let only = Some(cpu::allowed().unwrap()[0]);
-    // On a busy machine they lose their CPU to others, and are woken once more. So the best of several
-    // tries counts.
+    // On a busy machine they lose their CPU to others, and are woken once more. So the best of
+    // several tries counts.
     let mut seen = Vec::new();
     let found = (0..TRIES).any(|round| {
         let name = Room::name(&format!("traced-requests-{round}"));
@@ -93,8 +93,8 @@ fn a_message_and_its_reply_interact_twice_at_most() {
             seen.notifications
         });
         seen.push(notifications);
-        // One for each message, and one for each reply. A processor that is given back while another
-        // thread has replied is a second one.
+        // One for each message, and one for each reply. A processor that is given back while
+        // another thread has replied is a second one.
         notifications.iter().all(|&notifications| notifications <= MESSAGES + MESSAGES / 10)
             && notifications.iter().sum::<u64>() > MESSAGES / 2
     });
